@@ -1,4 +1,4 @@
-/** One bar: what it shows, and its value. */
+/** One bar: label and value. */
 export interface Bar {
   readonly label: string;
   readonly value: number;
@@ -12,7 +12,7 @@ const ROW = 26;
 const shown = (value: number): string =>
   value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(2) : value.toPrecision(2);
 
-/** Horizontal bars on a logarithmic scale, as SVG that stands by itself. */
+/** Horizontal bars on a logarithmic scale, as a standalone SVG. */
 export function barChart(title: string, unit: string, bars: readonly Bar[], left = LEFT): string {
   const space = WIDTH - left - 110;
   const values = bars.map(({ value }) => value);

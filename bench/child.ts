@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** A server of the benchmark, in a process of its own. */
+/** A server of the benchmark, in its own process. */
 export interface Served {
   readonly address: string;
   readonly pid: number;
@@ -18,8 +18,8 @@ const addressIn = (text: string): string | null =>
   /^ready (\S+)$/m.exec(text)?.[1]?.replace('0.0.0.0', '127.0.0.1') ?? null;
 
 /**
- * Starts a program of Node and waits until it says where it listens.
- * @throws with its last words when it ends, or says nothing for two minutes
+ * Starts a Node program and waits for its address.
+ * @throws with its output if it exits, or prints no address for two minutes
  */
 export async function serve(
   file: string,
@@ -58,7 +58,7 @@ export async function serve(
   return { address, pid: child.pid ?? 0, startMs: performance.now() - began, hasEnded, stop };
 }
 
-/** Runs a command to its end and returns what it printed. @throws with its errors when it fails */
+/** Runs a command and returns its output. @throws with its errors if it fails */
 export async function run(
   command: string,
   args: readonly string[],

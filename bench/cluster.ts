@@ -16,12 +16,12 @@ import {
   writeLaterValues,
   writeSeries,
 } from './dataset.ts';
-import { say } from './say.ts';
+import { log } from './log.ts';
 
 const COMMANDS = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
 const PEERS_SQL = fileURLToPath(new URL('./peers.sql', import.meta.url));
 
-/** Room for a table of 10× in memory; durability as it is by default. */
+/** Memory for a table of 10×; default durability. */
 const SETTINGS = {
   shared_buffers: '4GB',
   max_wal_size: '16GB',
@@ -30,26 +30,26 @@ const SETTINGS = {
   max_parallel_workers_per_gather: '0',
 };
 
-/** A PostgreSQL of the benchmark alone, with the data set loaded by the product's own commands. */
+/** The benchmark's own PostgreSQL, with the data set loaded by the product's commands. */
 export interface Cluster {
   readonly url: string;
   readonly version: string;
   readonly points: number;
-  /** Rows of the series a second, through the loader with all its checks. */
+  /** Series rows per second through the loader with all its checks. */
   readonly rowsPerSecond: number;
-  /** Rows of the same file a second, by COPY into a table with a primary key and nothing else. */
+  /** Rows per second of the same file by COPY into a table with only a primary key. */
   readonly copiedPerSecond: number;
-  /** Seconds of a load of 65,000 values, and of the load that corrects all of them. */
+  /** Seconds to load 65,000 values, and to correct all of them. */
   readonly firstLoadSeconds: number;
   readonly correctionSeconds: number;
   readonly key: string;
   /** An instant before the last revisions. */
   readonly past: string;
-  /** Ids of some codes, for peers that want them. */
+  /** Ids of some codes, for peers that select by id. */
   idsOf(codes: readonly string[]): Promise<readonly number[]>;
-  /** True if somebody else is in a statement or a transaction. */
+  /** True if another session is in a statement or a transaction. */
   isBusy(): Promise<boolean>;
-  /** The server and its backends, as they are now. */
+  /** The current pids of the server and its backends. */
   pids(): number[];
   query(text: string, values?: readonly unknown[]): Promise<pg.QueryResult>;
   stop(): Promise<void>;
@@ -69,7 +69,7 @@ const secondsOf = async (work: () => Promise<unknown>): Promise<number> => {
   return (performance.now() - began) / 1000;
 };
 
-/** Copies a file of series into a table of its own with the key of the product's table. */
+/** Copies a file of series into a separate table with the key of the product's table. */
 async function copy(url: string, file: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -106,14 +106,14 @@ async function load(folder: string, command: Command, url: string, points: numbe
   const series = join(folder, 'series.csv');
   const descriptions = await writeDescriptions(folder, points);
   await writeSeries(series, points, (done, all) => {
-    if (done % 500 === 0) say(`generating: ${Math.round((100 * done) / all)} %`);
+    if (done % 500 === 0) log(`generating: ${Math.round((100 * done) / all)} %`);
   });
   await command('load', 'ndjson', ...descriptions);
-  say(`loading ${Math.round((await stat(series)).size / 2 ** 20)} MB of series through the loader`);
+  log(`loading ${Math.round((await stat(series)).size / 2 ** 20)} MB of series through the loader`);
   const seconds = await secondsOf(() => command('load', 'csv', series, '--json'));
   const copied = await secondsOf(() => copy(url, series));
   await rm(series);
-  say(`loading and correcting ${LATER_VALUES} values`);
+  log(`loading and correcting ${LATER_VALUES} values`);
   return {
     rowsPerSecond: pointsOf(points) / seconds,
     copiedPerSecond: pointsOf(points) / copied,
@@ -121,7 +121,7 @@ async function load(folder: string, command: Command, url: string, points: numbe
   };
 }
 
-/** Rates of five currencies for every day, so that conversion has what it needs. */
+/** Loads daily rates of five currencies for conversions. */
 const RATES = `
 do $$ begin
   perform open_revision('rates of the benchmark');
@@ -145,7 +145,7 @@ end $$`;
 const BUSY = `select from pg_stat_activity where datname = current_database()
   and backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid() limit 1`;
 
-/** What is known of a table once it is made, and kept beside it. */
+/** Facts about a finished table, stored beside it. */
 interface Made extends Loads {
   readonly points: number;
   readonly key: string;
@@ -166,7 +166,7 @@ async function fill(
   const loads = await load(folder, command, url, points);
   await query(RATES);
   const past = new Date().toISOString();
-  // The market has a later revision, so that its past is not its present.
+  // A later revision makes the past of the market differ from its present.
   await query(CORRECTION);
   await query(readFileSync(PEERS_SQL, 'utf8'));
   await query('vacuum analyze');
@@ -175,7 +175,7 @@ async function fill(
   return { points: pointsOf(points), ...loads, key, past };
 }
 
-/** What was made in this folder before, when it is what is wanted now. */
+/** The table kept in this folder, if it is the requested one. */
 function madeIn(folder: string, points: number): Made | null {
   const file = join(folder, 'made.json');
   if (!existsSync(file)) return null;
@@ -185,9 +185,9 @@ function madeIn(folder: string, points: number): Made | null {
 }
 
 /**
- * Starts an own PostgreSQL and fills it.
+ * Starts a PostgreSQL and fills it.
  *
- * @param keep a folder in which the table stays for other runs, which then need not make it
+ * @param keep a folder that keeps the table for later runs
  * @param commands the file that runs the commands of the product, of this checkout or another
  */
 export async function startCluster(

@@ -7,23 +7,23 @@ import { fileURLToPath } from 'node:url';
 import { NODE_FLAGS } from '../src/process/workers.ts';
 import { type Served, serve } from './child.ts';
 import type { Cluster } from './cluster.ts';
-import { type Ask, driverOf } from './drive.ts';
-import { atRest } from './rest.ts';
+import { driverOf, type HttpRequest } from './http-client.ts';
+import { waitUntilIdle } from './idle.ts';
 import {
   askNaive,
   askPlatformatic,
   askPostgraphile,
-  askService,
+  serviceRequest,
   WORKLOADS,
   type Workload,
 } from './workloads.ts';
 
-/** A server that answers workloads, and how it is asked. */
+/** A server that answers workloads, and its request format. */
 export interface Contender {
   readonly name: string;
   readonly served: Served;
-  /** Null where it does not take part. */
-  ask(workload: Workload): Ask | null;
+  /** Null if the contender skips the workload. */
+  ask(workload: Workload): HttpRequest | null;
 }
 
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -36,10 +36,10 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** One key asks for everything. */
+/** One key for all requests. */
 const UNLIMITED = { RATE_PER_MINUTE: '0', CONCURRENT_MAX: '0', RUNNING_MAX: '0' };
 
-/** From SQL, 64 answers at once take long: nobody is sent away. */
+/** Disables load shedding: 64 concurrent answers from SQL take long. */
 const PATIENT = {
   PRICE_BOOK_BYTES: '0',
   WAITING_MS_MAX: '60000',
@@ -48,7 +48,7 @@ const PATIENT = {
   DATABASE_STATEMENT_TIMEOUT_MS: '600000',
 };
 
-/** Starts the service of this checkout, or of another one, with settings of its own. */
+/** Starts the service of this or another checkout, with further settings. */
 export async function startService(
   cluster: Cluster,
   settings: Readonly<Record<string, string>> = {},
@@ -68,7 +68,7 @@ export async function startService(
   });
 }
 
-/** Answers of the service, as files for a server that only sends them. */
+/** Answers of the service as files, for a server that only sends bytes. */
 async function startWith(
   server: string,
   bodies: ReadonlyMap<string, Buffer>,
@@ -87,7 +87,7 @@ async function bodiesOf(service: Served, key: string, past: string): Promise<Map
   const driver = driverOf(service.address, 1);
   const bodies = new Map<string, Buffer>();
   for (const workload of WORKLOADS) {
-    const { status, body } = await driver.send(askService(workload, key, past), true);
+    const { status, body } = await driver.send(serviceRequest(workload, key, past), true);
     if (status !== 200 || !body) throw new Error(`${workload.name} answered ${status}`);
     bodies.set(workload.name, body);
   }
@@ -95,10 +95,10 @@ async function bodiesOf(service: Served, key: string, past: string): Promise<Map
   return bodies;
 }
 
-/** The workloads that others can be asked as well: no other form of the same bytes. */
+/** The workloads of other contenders: without other encodings of the same data. */
 const isPlain = ({ name }: Workload): boolean => /^W[1-4]$/.test(name);
 
-/** Starts everybody. The peers come from `bench/node_modules`. */
+/** Starts all contenders. The peers come from `bench/node_modules`. */
 export async function startContenders(cluster: Cluster): Promise<{
   readonly contenders: readonly Contender[];
   readonly bodies: ReadonlyMap<string, Buffer>;
@@ -107,27 +107,27 @@ export async function startContenders(cluster: Cluster): Promise<{
   const { key, past } = cluster;
   const book = await startService(cluster);
   const plain = await startService(cluster, PATIENT);
-  // What it fills behind its first answers is told apart: it is the cost of a start.
-  await atRest(cluster, book.pid);
+  // Filling the price book is a cost of the start, which is measured separately.
+  await waitUntilIdle(cluster, book.pid);
   const bodies = await bodiesOf(book, key, past);
   const ids = new Map<string, readonly number[]>();
   for (const workload of WORKLOADS) ids.set(workload.name, await cluster.idsOf(workload.codes));
   const of = (
     name: string,
     served: Served,
-    ask: (workload: Workload) => Ask | null,
+    ask: (workload: Workload) => HttpRequest | null,
   ): Contender => ({
     name,
     served,
     ask,
   });
-  const raw = (workload: Workload): Ask => ({
+  const raw = (workload: Workload): HttpRequest => ({
     method: 'POST',
     path: `/${workload.name}`,
     headers: { 'content-type': 'application/json' },
     body: askNaive(workload).body,
   });
-  const onlyPlain = (ask: (workload: Workload) => Ask) => (workload: Workload) =>
+  const onlyPlain = (ask: (workload: Workload) => HttpRequest) => (workload: Workload) =>
     isPlain(workload) ? ask(workload) : null;
   const contenders = [
     of('raw', await startWith('./servers/raw.ts', bodies), raw),
@@ -139,8 +139,8 @@ export async function startContenders(cluster: Cluster): Promise<{
     of('hello', await serve(file('./servers/hello.ts'), [], {}), (workload) =>
       workload.name === 'W1' ? askNaive(workload) : null,
     ),
-    of('service', book, (workload) => askService(workload, key, past)),
-    of('service, SQL', plain, (workload) => askService(workload, key, past)),
+    of('service', book, (workload) => serviceRequest(workload, key, past)),
+    of('service, SQL', plain, (workload) => serviceRequest(workload, key, past)),
     of('naive', await serve(file('./servers/naive.ts'), [], env), onlyPlain(askNaive)),
     of(
       'PostGraphile',

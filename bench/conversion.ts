@@ -23,7 +23,7 @@ const PRICES = 250;
 const DAYS = 260;
 const VALUES = PRICES * DAYS * VALUE_NAMES.length;
 
-/** As much of decimal.js and big.js as is used here; both have it. */
+/** The used part of the API of decimal.js and big.js. */
 interface Big {
   times(other: Big): Big;
   div(other: Big): Big;
@@ -32,7 +32,7 @@ interface Big {
   toFixed(): string;
 }
 
-/** A library that is compared: its numbers, and its two ways to round half-even. */
+/** A compared library: its numbers and its two ways to round half-even. */
 interface Peer {
   readonly name: string;
   of(value: string | number): Big;
@@ -77,7 +77,7 @@ async function peers(): Promise<Peer[]> {
   ];
 }
 
-/** Prices with one decimal that wander without repeating themselves. */
+/** Prices with one decimal in a non-repeating series. */
 function pricesOf(): Columns[] {
   return Array.from({ length: PRICES }, (_, price) => {
     const mid = Float64Array.from({ length: DAYS }, (_, day) =>
@@ -123,7 +123,7 @@ const prices = pricesOf();
 const ours = (): PointColumns[] =>
   prices.map((columns) => convertedPoints(observe(columns, conversion), BY_RULE));
 
-/** What the service would cost if it never trusted a double. */
+/** The cost of exact arithmetic for every value. */
 function always(): PointColumns[] {
   return prices.map((columns) => {
     const observations = observe(columns, conversion);
@@ -140,7 +140,7 @@ function always(): PointColumns[] {
   });
 }
 
-/** The same with a library, its factors made once for each day, decimals of the price included. */
+/** The same with a library; factors are computed once per day, with the price's decimals. */
 function withPeer(peer: Peer): Big[] {
   const multiply = usd.map((rate) => peer.of(pound.factor).times(peer.of(rate)));
   const divide = cny.map((rate) => peer.of(tonne.factor).times(peer.of(rate)).times(peer.of(10)));
@@ -179,7 +179,7 @@ const contenders = [
 ].map((each) => ({ ...each, times: [] as number[] }));
 
 const exact = textOf(always());
-// Also warms each of them up, before any clock runs.
+// Also warms up each contender before the measurement.
 const wrong = contenders.map(
   (each) => each.texts().filter((text, index) => text !== exact[index]).length,
 );

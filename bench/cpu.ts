@@ -4,12 +4,12 @@ const read = (path: string): string => {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // It ended meanwhile.
+    // The process has exited.
     return '';
   }
 };
 
-/** Nanoseconds that all threads of a process have run, by the kernel's own count (Linux). */
+/** CPU nanoseconds of all threads of a process, by the kernel (Linux). */
 function ranNs(pid: number): bigint {
   let sum = 0n;
   for (const task of readdirSync(`/proc/${pid}/task`)) {
@@ -19,7 +19,7 @@ function ranNs(pid: number): bigint {
   return sum;
 }
 
-/** The processes whose parent is this one. */
+/** The children of a process. */
 function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -36,22 +36,22 @@ export const clusterPids = (postmaster: number): number[] => [
   ...childrenOf(postmaster),
 ];
 
-/** Nanoseconds of each of some processes; one that has ended is none of them. */
+/** CPU nanoseconds by process; exited processes are missing. */
 function ranByPid(pids: readonly number[]): Map<number, bigint> {
   const ran = new Map<number, bigint>();
   for (const pid of pids) {
     try {
       ran.set(pid, ranNs(pid));
     } catch {
-      // It ended.
+      // The process has exited.
     }
   }
   return ran;
 }
 
 /**
- * Begins to count; what it returns tells the milliseconds of CPU that the processes used since. One
- * that came since counts whole, and one that has ended counts nothing: its count went with it.
+ * Starts a count. The returned function gives the CPU milliseconds that the processes have used
+ * since. New processes count in full; exited ones count nothing.
  */
 export function cpuSince(pids: () => readonly number[]): () => number {
   const before = ranByPid(pids());
@@ -62,7 +62,7 @@ export function cpuSince(pids: () => readonly number[]): () => number {
   };
 }
 
-/** Bytes of memory that a process holds now, and held at most. */
+/** Current and peak memory of a process, in bytes. */
 export function memoryOf(pid: number): { readonly now: number; readonly peak: number } {
   const status = read(`/proc/${pid}/status`);
   const field = (name: string): number =>
@@ -70,11 +70,11 @@ export function memoryOf(pid: number): { readonly now: number; readonly peak: nu
   return { now: field('VmRSS'), peak: field('VmHWM') };
 }
 
-/** Lets the peak begin anew, where the kernel allows it. */
+/** Resets the peak, if the kernel allows it. */
 export function forgetPeak(pid: number, write: (path: string, text: string) => void): void {
   try {
     write(`/proc/${pid}/clear_refs`, '5');
   } catch {
-    // Then the peak is that of the whole life, which is stated too high, never too low.
+    // Without a reset the peak covers the whole process life: an upper bound.
   }
 }

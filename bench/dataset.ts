@@ -5,13 +5,13 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { MARKETS, type MarketSlug } from '../src/catalog/markets.ts';
 
-/** The market that the workloads ask for. */
+/** The market of the workloads. */
 export const MARKET: MarketSlug = 'nickel';
 /** Prices of that market, in a table of any size. */
 export const MARKET_PRICES = 250;
 export const FIRST_DAY = '2015-01-01';
 export const LAST_DAY = '2024-12-31';
-/** Twelve prices of the market are of this region. */
+/** The region of twelve prices of the market. */
 export const SMALL_REGION = 'Twelve';
 
 const DAY_MS = 86_400_000;
@@ -34,12 +34,12 @@ interface BenchPrice {
 
 const codeOf = (index: number): string => `BENCH-${String(index).padStart(6, '0')}`;
 
-/** Codes of the workloads' market, in their order. */
+/** Codes of the workloads' market, in order. */
 export const MARKET_CODES: readonly string[] = Array.from({ length: MARKET_PRICES }, (_, index) =>
   codeOf(index),
 );
 
-/** The prices of a table with about so many points: those of the one market, then all others. */
+/** The prices of a table of about this many points: the workloads' market first. */
 function pricesFor(points: number): BenchPrice[] {
   const others = MARKETS.map(({ slug }) => slug).filter((slug) => slug !== MARKET);
   const count = Math.max(Math.round(points / DAYS.length), MARKET_PRICES + others.length);
@@ -49,7 +49,7 @@ function pricesFor(points: number): BenchPrice[] {
   });
 }
 
-/** Points that a table made for so many has. */
+/** The exact number of points of such a table. */
 export const pointsOf = (points: number): number => pricesFor(points).length * DAYS.length;
 
 function* descriptions(prices: readonly BenchPrice[]): Generator<string> {
@@ -87,7 +87,7 @@ function* descriptions(prices: readonly BenchPrice[]): Generator<string> {
 const money = (cents: number): string =>
   `${Math.floor(cents / 100)}.${String(100 + (cents % 100)).slice(1)}`;
 
-/** The series: a wave of years with a ripple of days, in whole cents, so that text is exact. */
+/** A series: a wave over years with daily noise, in whole cents, so that its text is exact. */
 function* series(
   prices: readonly BenchPrice[],
   onPrice: (done: number, all: number) => void,
@@ -107,10 +107,10 @@ function* series(
   }
 }
 
-/** Lines of a file of descriptions: a load describes at most 20,000 prices. */
+/** Lines per description file: a load describes at most 20,000 prices. */
 const DESCRIPTIONS = 15_000;
 
-/** Days after those of the data set: the days of the values that are loaded and then corrected. */
+/** Days after the data set, for the values that are loaded and then corrected. */
 const LATER_DAYS = 260;
 
 /** The later values of one price; `cents` is added to each of them. */
@@ -124,12 +124,12 @@ function laterValues(code: string, cents: number): string {
   }).join('');
 }
 
-/** Values that a file of later values holds. */
+/** Number of values in a file of later values. */
 export const LATER_VALUES = MARKET_PRICES * LATER_DAYS;
 
 /**
- * Writes values of 250 prices of other markets, on days after those of the data set. The
- * workloads ask for none of them.
+ * Writes values of 250 prices of other markets, on days after the data set. No workload requests
+ * them.
  * @param cents what a correction adds to each value; 0 for the first publication
  */
 export function writeLaterValues(file: string, points: number, cents: number): Promise<void> {

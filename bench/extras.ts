@@ -10,8 +10,8 @@ import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
 import { cpuSince, memoryOf } from './cpu.ts';
 import { MARKET } from './dataset.ts';
-import { type Ask, type Burst, burst, driverOf, percentile } from './drive.ts';
-import { askByGet, askService, WORKLOADS, type Workload } from './workloads.ts';
+import { type Burst, burst, driverOf, type HttpRequest, percentile } from './http-client.ts';
+import { askByGet, serviceRequest, WORKLOADS, type Workload } from './workloads.ts';
 
 const DOWNLOADS = fileURLToPath(new URL('./servers/downloads.ts', import.meta.url));
 
@@ -27,8 +27,8 @@ export interface Bare {
 }
 
 /**
- * The prepared statement that reads the series of a workload, by pgbench, without HTTP and JSON;
- * null where pgbench is not installed.
+ * Runs the prepared statement of a workload's series by pgbench, without HTTP and JSON. Returns
+ * null if pgbench is not installed.
  */
 export async function bareSql(
   cluster: Cluster,
@@ -60,16 +60,16 @@ export async function bareSql(
   }
 }
 
-/** p50 and p99 of small requests alone, and while downloads run, milliseconds. */
+/** p50 and p99 of small requests in milliseconds, alone and during downloads. */
 export interface Downloads {
   readonly alone: { readonly p50: number; readonly p99: number };
   readonly beside: { readonly p50: number; readonly p99: number };
 }
 
 /** W2 alone and while two W4 downloads run, over 8 connections. */
-export async function besideDownloads(service: Served, key: string): Promise<Downloads> {
+export async function duringDownloads(service: Served, key: string): Promise<Downloads> {
   const small = driverOf(service.address, 8);
-  const ask = askService(workload('W2'), key);
+  const ask = serviceRequest(workload('W2'), key);
   const limits = { ms: 4_000, least: 100, status: 200 };
   const alone = await burst(small, ask, 8, limits);
   const downloads = await serve(DOWNLOADS, [service.address, key], {});
@@ -83,8 +83,8 @@ export async function besideDownloads(service: Served, key: string): Promise<Dow
   return { alone: of(alone), beside: of(beside) };
 }
 
-/** A reader that takes the head of an answer and then nothing more. */
-function stalledReader(address: string, { path, headers, body }: Ask): Promise<Socket> {
+/** A client that reads the head of an answer and then stalls. */
+function stalledReader(address: string, { path, headers, body }: HttpRequest): Promise<Socket> {
   const { hostname, port } = new URL(address);
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname);
@@ -99,11 +99,11 @@ function stalledReader(address: string, { path, headers, body }: Ask): Promise<S
   });
 }
 
-/** Bytes of memory for each of eight readers of W4 that stand still. */
+/** Memory per stalled reader, for eight readers of W4, in bytes. */
 export async function memoryOfSlowReaders(service: Served, key: string): Promise<number> {
   const streams = 8;
   const before = memoryOf(service.pid).now;
-  const ask = askService(workload('W4'), key);
+  const ask = serviceRequest(workload('W4'), key);
   const sockets = await Promise.all(
     Array.from({ length: streams }, () => stalledReader(service.address, ask)),
   );
@@ -127,16 +127,16 @@ export async function notModified(cluster: Cluster, service: Served): Promise<nu
 
 export interface Freshness {
   readonly commits: number;
-  /** Answers that did not show the commit before them. */
+  /** Answers that lacked the preceding commit. */
   readonly stale: number;
   readonly quietP99: number;
   readonly afterCommitP99: number;
 }
 
-/** Commits corrections and asks at once: whether the next answer has it, and what that costs. */
+/** Measures the freshness and the latency of the first answer after each of some corrections. */
 export async function freshness(cluster: Cluster, service: Served): Promise<Freshness> {
   const driver = driverOf(service.address, 1);
-  const ask = askService(workload('W2'), cluster.key);
+  const ask = serviceRequest(workload('W2'), cluster.key);
   const quiet: number[] = [];
   for (let n = 0; n < 300; n += 1) quiet.push((await driver.send(ask)).lastMs);
   const [id] = await cluster.idsOf(workload('W2').codes.slice(0, 1));
@@ -157,9 +157,9 @@ export async function freshness(cluster: Cluster, service: Served): Promise<Fres
   return { commits, stale, quietP99: p99(quiet), afterCommitP99: p99(after) };
 }
 
-/** Seconds from the start of the process to the first right answer to W2. */
+/** Seconds from process start to the first correct answer to W2. */
 export async function startToAnswer(cluster: Cluster, right: Served): Promise<number> {
-  const ask = askService(workload('W2'), cluster.key);
+  const ask = serviceRequest(workload('W2'), cluster.key);
   const other = driverOf(right.address, 1);
   const { body: expected } = await other.send(ask, true);
   other.close();
@@ -176,20 +176,20 @@ export async function startToAnswer(cluster: Cluster, right: Served): Promise<nu
   return seconds;
 }
 
-/** CPU milliseconds of series that are shown for the first time, of all markets together. */
+/** CPU milliseconds of series requested for the first time, summed over the markets. */
 export interface FirstTime {
   readonly nativeMs: number;
   readonly convertedMs: number;
 }
 
 /**
- * A year of every other market, asked for once as it is and once converted: both are made from the
- * columns of the book, and nothing of them is there already.
+ * Requests a year of every other market, once native and once converted. Both are built from the
+ * columns of the price book, without cached fragments.
  */
 export async function firstTime(cluster: Cluster, service: Served): Promise<FirstTime> {
   const driver = driverOf(service.address, 1);
   const cost = async (market: string, name: string): Promise<number> => {
-    const ask = { ...askService(workload(name), cluster.key), path: `/v3/prices/${market}` };
+    const ask = { ...serviceRequest(workload(name), cluster.key), path: `/v3/prices/${market}` };
     const spent = cpuSince(() => [...cluster.pids(), service.pid]);
     const { status } = await driver.send(ask);
     if (status !== 200) throw new Error(`${ask.path} answered ${status}`);

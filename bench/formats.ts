@@ -9,13 +9,13 @@ import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
 import { cpuSince, forgetPeak, memoryOf } from './cpu.ts';
 import { MILLION_MARKET, writeMillion } from './dataset.ts';
-import { type Ask, driverOf } from './drive.ts';
-import { atRest } from './rest.ts';
-import { say } from './say.ts';
+import { driverOf, type HttpRequest } from './http-client.ts';
+import { waitUntilIdle } from './idle.ts';
+import { log } from './log.ts';
 
 const COMMANDS = fileURLToPath(new URL('../src/cli/main.ts', import.meta.url));
 
-/** The forms of the same million points that are compared. */
+/** The compared encodings of the same million points. */
 const FORMS: readonly { readonly format: Format; readonly columns?: string }[] = [
   { format: 'json' },
   { format: 'ndjson' },
@@ -28,24 +28,24 @@ const FORMS: readonly { readonly format: Format; readonly columns?: string }[] =
   { format: 'arrow', columns: 'short' },
 ];
 
-/** What a million points cost in one form. */
+/** The cost of a million points in one encoding. */
 export interface FormCost {
   readonly name: string;
   readonly bytes: number;
-  /** The first request of a process, which loads what the format needs, in milliseconds. */
+  /** The first request of a process, which loads the format's modules, in milliseconds. */
   readonly coldFirstMs: number;
   /** Later requests, the best of all rounds. */
   readonly firstMs: number;
   readonly lastMs: number;
   readonly cpuMs: number;
-  /** Peak memory of the process above what it held before its first such answer. */
+  /** Peak memory of the process above its level before the first answer. */
   readonly moreBytes: number;
 }
 
 async function loadMillion(cluster: Cluster): Promise<void> {
   const { rows } = await cluster.query(`select from price where code = 'MILLION-000'`);
   if (rows.length > 0) return;
-  say('loading a million points of one market');
+  log('loading a million points of one market');
   const folder = await mkdtemp(join(tmpdir(), 'prices-bench-million-'));
   const [prices, series] = await writeMillion(folder);
   const env = { DATABASE_URL: cluster.url };
@@ -55,14 +55,14 @@ async function loadMillion(cluster: Cluster): Promise<void> {
   await rm(folder, { recursive: true });
 }
 
-const askFor = ({ format, columns }: (typeof FORMS)[number], key: string): Ask => ({
+const askFor = ({ format, columns }: (typeof FORMS)[number], key: string): HttpRequest => ({
   method: 'POST',
   path: `/v3/prices/${MILLION_MARKET}`,
   headers: { 'content-type': 'application/json', 'x-api-key': key, accept: FORMATS[format].media },
   body: JSON.stringify({ options: { includeSeries: true, ...(columns ? { columns } : {}) } }),
 });
 
-/** A small answer, after which a process has loaded what each request needs. */
+/** Warms a process up with a small answer. */
 const warm = (service: Served, key: string): Promise<unknown> => {
   const driver = driverOf(service.address, 1);
   const body = JSON.stringify({ filters: { codes: ['MILLION-000'] }, options: {} });
@@ -70,7 +70,7 @@ const warm = (service: Served, key: string): Promise<unknown> => {
   return Promise.all(Array.from({ length: 50 }, () => driver.send(ask))).finally(driver.close);
 };
 
-/** One form, from a process of its own, whose memory shows nothing of the other forms. */
+/** Measures one encoding in its own process, so that others do not affect its memory. */
 async function costOf(
   cluster: Cluster,
   form: (typeof FORMS)[number],
@@ -78,7 +78,7 @@ async function costOf(
 ): Promise<FormCost> {
   const service = await startService(cluster);
   try {
-    await atRest(cluster, service.pid);
+    await waitUntilIdle(cluster, service.pid);
     await warm(service, cluster.key);
     const driver = driverOf(service.address, 1);
     const ask = askFor(form, cluster.key);
@@ -109,12 +109,12 @@ async function costOf(
   }
 }
 
-/** A million points of one market in each form, from the price book. */
+/** Measures a million points of one market in each encoding, from the price book. */
 export async function measureFormats(cluster: Cluster, rounds: number): Promise<FormCost[]> {
   await loadMillion(cluster);
   const costs: FormCost[] = [];
   for (const form of FORMS) {
-    say(`a million points as ${form.format} ${form.columns ?? ''}`);
+    log(`a million points as ${form.format} ${form.columns ?? ''}`);
     costs.push(await costOf(cluster, form, rounds));
   }
   return costs;

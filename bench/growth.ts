@@ -3,10 +3,10 @@ import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
 import { cpuSince } from './cpu.ts';
 import { DAYS, MARKET_CODES } from './dataset.ts';
-import { type Ask, burst, driverOf } from './drive.ts';
-import { atRest } from './rest.ts';
-import { say } from './say.ts';
-import { askService, WORKLOADS } from './workloads.ts';
+import { burst, driverOf, type HttpRequest } from './http-client.ts';
+import { waitUntilIdle } from './idle.ts';
+import { log } from './log.ts';
+import { serviceRequest, WORKLOADS } from './workloads.ts';
 
 /** CPU of the service for answers of one size, milliseconds a request. */
 export interface SizeCost {
@@ -16,7 +16,7 @@ export interface SizeCost {
   readonly sqlMs: number;
 }
 
-/** What W2 and W3 cost with a table of one size: from the book, and from SQL. */
+/** The cost of W2 and W3 with a table of one size, from the price book and from SQL. */
 export interface TableCost {
   readonly points: number;
   readonly workload: string;
@@ -34,8 +34,8 @@ const SIZES: readonly (readonly [number, number])[] = [
   [250, DAYS.length],
 ];
 
-const sized = (prices: number, days: number, key: string): Ask =>
-  askService(
+const sized = (prices: number, days: number, key: string): HttpRequest =>
+  serviceRequest(
     {
       name: 'size',
       title: '',
@@ -52,7 +52,7 @@ const sized = (prices: number, days: number, key: string): Ask =>
   );
 
 /** The cost of a burst, milliseconds a request, and the bytes of the answer. */
-async function burstCost(cluster: Cluster, served: Served, ask: Ask) {
+async function burstCost(cluster: Cluster, served: Served, ask: HttpRequest) {
   const driver = driverOf(served.address, 1);
   const { bytes } = await driver.send(ask);
   const spent = cpuSince(() => [...cluster.pids(), served.pid]);
@@ -65,7 +65,7 @@ async function burstCost(cluster: Cluster, served: Served, ask: Ask) {
 const ROUNDS = 5;
 
 /** The least cost of some bursts. */
-async function cost(cluster: Cluster, served: Served, ask: Ask) {
+async function cost(cluster: Cluster, served: Served, ask: HttpRequest) {
   let least = { bytes: 0, ms: Number.POSITIVE_INFINITY };
   for (let round = 0; round < ROUNDS; round += 1) {
     const found = await burstCost(cluster, served, ask);
@@ -74,11 +74,11 @@ async function cost(cluster: Cluster, served: Served, ask: Ask) {
   return least;
 }
 
-/** How the cost of an answer grows with its size. */
+/** Measures the cost of an answer by its size. */
 export async function sizeCurve(cluster: Cluster, book: Served, plain: Served) {
   const costs: SizeCost[] = [];
   for (const [prices, days] of SIZES) {
-    say(`answers of ${prices * days} points`);
+    log(`answers of ${prices * days} points`);
     const ask = sized(prices, days, cluster.key);
     const { bytes, ms: bookMs } = await cost(cluster, book, ask);
     const { ms: sqlMs } = await cost(cluster, plain, ask);
@@ -87,7 +87,7 @@ export async function sizeCurve(cluster: Cluster, book: Served, plain: Served) {
   return costs;
 }
 
-/** A table, and the service over it with its book and without. */
+/** A table with two services: with and without the price book. */
 interface Table {
   readonly cluster: Cluster;
   readonly book: Served;
@@ -97,13 +97,13 @@ interface Table {
 async function tableOf(cluster: Cluster): Promise<Table> {
   const book = await startService(cluster);
   const plain = await startService(cluster, { PRICE_BOOK_BYTES: '0' });
-  await atRest(cluster, book.pid);
+  await waitUntilIdle(cluster, book.pid);
   return { cluster, book, plain };
 }
 
 /**
- * What W2 and W3 cost with each of some tables. They take turns, as all that is compared: what a
- * machine does meanwhile changes from minute to minute by more than tables differ.
+ * Measures the cost of W2 and W3 with several tables, alternately: the load of a machine varies
+ * more from minute to minute than the tables differ.
  */
 export async function tableCosts(clusters: readonly Cluster[]): Promise<TableCost[]> {
   const tables: Table[] = [];
@@ -113,7 +113,7 @@ export async function tableCosts(clusters: readonly Cluster[]): Promise<TableCos
     const least = tables.map(() => ({ bookMs: Infinity, sqlMs: Infinity }));
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const [index, { cluster, book, plain }] of tables.entries()) {
-        const ask = askService(workload, cluster.key);
+        const ask = serviceRequest(workload, cluster.key);
         const { bookMs = Infinity, sqlMs = Infinity } = least[index] ?? {};
         least[index] = {
           bookMs: Math.min(bookMs, (await burstCost(cluster, book, ask)).ms),

@@ -21,7 +21,7 @@ import {
 import type { Outcome } from './loads-oracle/runner.ts';
 import { prepare, Side, siblingOf } from './loads-oracle/side.ts';
 import { type Step, sequenceOf } from './loads-oracle/steps.ts';
-import { say } from './say.ts';
+import { log } from './log.ts';
 
 const HELP = `node bench/loads-oracle.ts --before FOLDER --after FOLDER [options]
 
@@ -110,8 +110,8 @@ function noteWording(step: Step, [before, after]: Pair<Outcome>): void {
   if (isSameWording(before, after)) return;
   otherWording += 1;
   if (otherWording > 1) return;
-  say(`other wording of prices ${step.words.join(' ')}, which is no difference:`);
-  say(`before: ${before.stdout}\nafter: ${after.stdout}`);
+  log(`other wording of prices ${step.words.join(' ')}, which is no difference:`);
+  log(`before: ${before.stdout}\nafter: ${after.stdout}`);
 }
 
 /** Compares tables and feeds of both sides; null if they are equal. */
@@ -224,10 +224,10 @@ async function runAll(bench: Bench): Promise<{ differing: number; done: number }
       const isShown = values.each || differing === 1;
       if (isShown) found = (await runSequence(bench, steps, name, true)) ?? found;
       if (isShown) printFound(number, steps, found, bench.folder);
-      else say(`sequence ${number} differs after command ${found.at + 1}: ${found.what}`);
+      else log(`sequence ${number} differs after command ${found.at + 1}: ${found.what}`);
       isStopped ||= values.stop;
     }
-    if (done % 25 === 0) say(`${done} sequences, ${differing} of them differ`);
+    if (done % 25 === 0) log(`${done} sequences, ${differing} of them differ`);
   }
   return { differing, done };
 }
@@ -246,7 +246,7 @@ async function makeTemplates(bench: Omit<Bench, 'templates' | 'began'>): Promise
     await admin.query(`create database ${name}`);
     await prepare(checkouts[index] as Checkout, siblingOf(url, name), join(folder, name));
   }
-  say('the migrations differ: each side has made its own database');
+  log('the migrations differ: each side has made its own database');
   return names;
 }
 
@@ -265,8 +265,8 @@ async function main(folder: string): Promise<boolean> {
     );
     const templates = await makeTemplates(shared);
     const { differing, done } = await runAll({ ...shared, templates, began: rows[0].now });
-    for (const [what, times] of [...tally].sort()) say(`${what} × ${times}`);
-    if (otherWording > 0) say(`${otherWording} commands say the same in other words`);
+    for (const [what, times] of [...tally].sort()) log(`${what} × ${times}`);
+    if (otherWording > 0) log(`${otherWording} commands say the same in other words`);
     const sum = `${done} sequences of seed ${values.seed}: ${differing} differ`;
     process.stdout.write(`${sum}\n`);
     return differing === 0;

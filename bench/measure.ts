@@ -1,11 +1,11 @@
 import type { Cluster } from './cluster.ts';
 import type { Contender } from './contenders.ts';
 import { cpuSince, memoryOf } from './cpu.ts';
-import { burst, driverOf, percentile } from './drive.ts';
-import { say } from './say.ts';
+import { burst, driverOf, percentile } from './http-client.ts';
+import { log } from './log.ts';
 import { WORKLOADS, type Workload } from './workloads.ts';
 
-/** What one contender cost for one workload over one number of connections, in one round. */
+/** The cost of a contender for one workload and one number of connections, in one round. */
 export interface Sample {
   readonly contender: string;
   readonly workload: string;
@@ -21,7 +21,7 @@ export interface Sample {
   readonly bytes: number;
 }
 
-/** When a burst is given up. */
+/** The timeout of a burst. */
 const LIMIT_MS = 120_000;
 
 export interface Rounds {
@@ -37,21 +37,21 @@ const shuffled = <T>(values: readonly T[]): T[] =>
     .sort(([one], [other]) => one - other)
     .map(([, value]) => value);
 
-/** Whoever was given up, or has ended: nothing more can be asked of it. */
-export class Gone extends Error {}
+/** A contender that timed out or exited; it gets no further requests. */
+export class ContenderFailed extends Error {}
 
 /** Length of one burst of requests. */
 export interface Length {
   readonly ms: number;
-  /** Requests at the least: more of what is cheap, so that ticks do not matter. */
+  /** Minimum number of requests, so that clock ticks do not matter. */
   readonly least: number;
-  /** When it is given up. */
+  /** The timeout. */
   readonly limitMs: number;
 }
 
 /**
- * What one burst costs one contender; null where it does not take part.
- * @throws when an answer is missing or has another status than expected
+ * Measures the cost of one burst; null if the contender skips the workload.
+ * @throws if an answer is missing or has an unexpected status
  */
 export async function sample(
   cluster: Cluster,
@@ -64,13 +64,13 @@ export async function sample(
   if (asked === null) return null;
   const { status = 200 } = asked;
   const driver = driverOf(served.address, connections);
-  let isGivenUp = false;
+  let hasTimedOut = false;
   const limit = setTimeout(() => {
-    isGivenUp = true;
+    hasTimedOut = true;
     driver.close();
   }, limitMs);
   try {
-    // Connections are made, statements prepared and caches filled before anything is counted.
+    // Warm-up: connections, prepared statements and caches.
     const warm = await driver.send(asked);
     const isShort = warm.lastMs < ms;
     if (isShort) await burst(driver, asked, connections, { ms: ms / 5, least: 1, status });
@@ -92,8 +92,9 @@ export async function sample(
       bytes: warm.bytes,
     };
   } catch (error) {
-    if (isGivenUp) throw new Gone(`not answered within ${limitMs / 1000} s`, { cause: error });
-    if (served.hasEnded()) throw new Gone('its process ended', { cause: error });
+    if (hasTimedOut)
+      throw new ContenderFailed(`not answered within ${limitMs / 1000} s`, { cause: error });
+    if (served.hasEnded()) throw new ContenderFailed('its process ended', { cause: error });
     throw error;
   } finally {
     clearTimeout(limit);
@@ -101,20 +102,20 @@ export async function sample(
   }
 }
 
-/** A contender that fails is told, and has no figure: the others go on. */
+/** Logs a failed contender and returns null; the others continue. */
 async function attempt(...args: Parameters<typeof sample>): Promise<Sample | null> {
   try {
     return await sample(...args);
   } catch (error) {
     const [, { name }, workload, connections] = args;
-    say(
+    log(
       `${name} failed at ${workload.name}, ${connections} connections: ${(error as Error).message}`,
     );
     return null;
   }
 }
 
-/** Who would take the whole time of the run over many connections: it is asked once, at the end. */
+/** True if a workload would dominate the run: it is then measured once, at the end. */
 export function isHeavy({ name }: Contender, workload: Workload, connections: number): boolean {
   if (connections === 1) return false;
   if (['raw', 'service'].includes(name)) {
@@ -123,19 +124,19 @@ export function isHeavy({ name }: Contender, workload: Workload, connections: nu
   return /^W[345]/.test(workload.name);
 }
 
-/** Bursts in a round of those who take little: chance is even for whoever is compared. */
+/** Bursts per round of cheap contenders, equal for all compared ones. */
 const LIGHT_BURSTS = 3;
 
-/** How many bursts somebody has in a round. */
+/** The number of bursts of a contender per round. */
 function burstsOf({ name }: Contender, workload: Workload, connections: number): number {
   const isLight = ['raw', 'hello', 'stack', 'service'].includes(name);
   return isLight && connections <= 16 && /^W[1-5](gzip)?$/.test(workload.name) ? LIGHT_BURSTS : 1;
 }
 
 /**
- * Measures everybody with every workload in turns, each round in another order, so that whatever
- * else the machine does meets all of them.
- * @param between what else is measured in each round
+ * Measures all contenders with every workload, each round in another order, so that other load of
+ * the machine affects all alike.
+ * @param between further measurements of each round
  */
 export async function measure(
   cluster: Cluster,
@@ -147,7 +148,7 @@ export async function measure(
   for (let round = 1; round <= rounds; round += 1) {
     for (const workload of WORKLOADS) {
       for (const many of connections) {
-        say(`round ${round} of ${rounds}: ${workload.name}, ${many} connections`);
+        log(`round ${round} of ${rounds}: ${workload.name}, ${many} connections`);
         const turns = contenders.flatMap((each) =>
           Array.from({ length: burstsOf(each, workload, many) }, () => each),
         );
@@ -165,7 +166,7 @@ export async function measure(
   return samples;
 }
 
-/** The least CPU of all rounds, process and PostgreSQL together, in milliseconds a request. */
+/** The least CPU of all rounds, process plus PostgreSQL, in milliseconds per request. */
 export const costOf = (samples: readonly Sample[]): number =>
   Math.min(...samples.map(({ nodeMs, pgMs }) => nodeMs + pgMs));
 

@@ -2,13 +2,13 @@ import type { TableCost } from './growth.ts';
 import { costOf, samplesOf } from './measure.ts';
 import type { Results } from './results.ts';
 
-/** A target, and what was measured of it. */
+/** A target and its measurement. */
 export interface Ratio {
   readonly what: string;
   readonly value: number;
   readonly target: string;
   readonly isMet: boolean;
-  /** How much of what is allowed it takes: up to 1 it is met. */
+  /** The measured share of the allowance; up to 1 the target is met. */
   readonly share: number;
 }
 
@@ -44,7 +44,7 @@ const BESIDE: Readonly<Record<string, string>> = {
 export const besideOf = (what: string): string =>
   Object.entries(BESIDE).find(([word]) => what.includes(word))?.[1] ?? '';
 
-/** The default budget of the price book, and what a process needs beside it. */
+/** The default budget of the price book, and the remaining memory of a process. */
 const MEMORY_BYTES = (512 + 150) * 2 ** 20;
 
 /** Readers of the samples of a run: the cost and the request rate of a contender. */
@@ -105,7 +105,7 @@ function sqlRatios(results: Results): Ratio[] {
   ];
 }
 
-/** Long answers: what counts is the cost of a byte. */
+/** Long answers, dominated by the cost per byte. */
 function longRatios(results: Results): Ratio[] {
   const { cost, service } = figuresOf(results);
   const { samples, slowReaderBytes } = results;

@@ -25,7 +25,7 @@ function costTable(samples: readonly Sample[]): string {
   return table(['', ...names], rows);
 }
 
-/** Points that one second of CPU sends, one connection, best round of each. */
+/** Points per CPU second over one connection, best round of each. */
 function pointsTable(samples: readonly Sample[]): string {
   const names = namesOf(samples);
   const rows = WORKLOADS.filter(({ range }) => range !== null).map((workload) => {
@@ -39,7 +39,7 @@ function pointsTable(samples: readonly Sample[]): string {
   return table(['', ...names], rows);
 }
 
-/** What each peer does for a request that the service does not, and the other way round. */
+/** Differences between the work of each peer and of the service for a request. */
 const DIFFERENCES = `- **raw** writes a buffer that is there already: no routing, no credential,
   no limits, no parsing, no filter, no look at the database.
 - **hello** (Fastify) parses the JSON body and answers twelve bytes; no credential, no database.
@@ -68,7 +68,7 @@ const DIFFERENCES = `- **raw** writes a buffer that is there already: no routing
 - Of what is measured once in a round the best round counts; of readers that stand still the worst,
   and of stale answers all rounds together. The load and the bigger table are made once.`;
 
-/** What was not answered, as a list; nothing where all was. */
+/** The failures as a list; empty for none. */
 const failuresOf = ({ failures }: Results): string[] =>
   failures.length === 0
     ? []

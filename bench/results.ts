@@ -1,20 +1,20 @@
-import type { Beside } from './beside.ts';
-import type { Failure } from './crowds.ts';
 import type { SizeCost, TableCost } from './growth.ts';
+import type { Failure } from './many-connections.ts';
 import type { Sample } from './measure.ts';
+import type { PerRound } from './per-round.ts';
 
 /** Everything that one run of the benchmark measured. */
-export interface Results extends Beside {
+export interface Results extends PerRound {
   /** Machine, versions, date. */
   readonly machine: string;
   readonly samples: readonly Sample[];
-  /** What was not answered over many connections. */
+  /** Failures over many connections. */
   readonly failures: readonly Failure[];
   readonly rowsPerSecond: number;
   readonly copiedPerSecond: number;
   readonly firstLoadSeconds: number;
   readonly correctionSeconds: number;
-  /** Most memory that the service held in the whole run. */
+  /** Peak memory of the service in the whole run. */
   readonly peakBytes: number;
   readonly sizes: readonly SizeCost[];
   readonly tables: readonly TableCost[];

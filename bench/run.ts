@@ -1,6 +1,6 @@
 /**
  * The benchmark: starts an own PostgreSQL, loads the data set through the product's loader, and
- * measures the service against its limits and its peers, all in one run and in turns.
+ * measures the service against its limits and its peers, alternately in one run.
  *
  *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--keep FOLDER]
  *         [--quick] [--write]
@@ -10,18 +10,18 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Beside, bestOf, measureBeside } from './beside.ts';
 import { type Bar, barChart } from './chart.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type Contender, startContenders } from './contenders.ts';
 import { memoryOf } from './cpu.ts';
-import { measureCrowds } from './crowds.ts';
 import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
+import { log } from './log.ts';
+import { measureManyConnections } from './many-connections.ts';
 import { costOf, measure, samplesOf } from './measure.ts';
+import { bestOf, measurePerRound, type PerRound } from './per-round.ts';
 import { ratiosOf } from './ratios.ts';
 import { reportOf } from './report.ts';
 import type { Results } from './results.ts';
-import { say } from './say.ts';
 
 const { values } = parseArgs({
   options: {
@@ -43,7 +43,7 @@ if (values.quick) Object.assign(values, QUICK);
 const HELP = `npm run bench -- [options]
 
   --points N    points of the table (7827000)
-  --rounds N    rounds in which everybody is measured in turns (5)
+  --rounds N    measurement rounds, alternating between contenders (5)
   --ms N        length of one burst of requests (1500)
   --growth N    points of a second, bigger table, for the growth curve (0: none)
   --keep FOLDER where that table stays, and is taken from if it is there
@@ -76,7 +76,7 @@ const served = (contenders: readonly Contender[], name: string) => {
   return found.served;
 };
 
-/** Everything that is measured with the first table. */
+/** Runs all measurements of the first table. */
 async function measureAll(cluster: Cluster): Promise<Results> {
   const { contenders } = await startContenders(cluster);
   try {
@@ -84,14 +84,14 @@ async function measureAll(cluster: Cluster): Promise<Results> {
     const rounds = { rounds: Number(values.rounds), connections, ms: Number(values.ms) };
     const service = served(contenders, 'service');
     const plain = served(contenders, 'service, SQL');
-    const beside: Beside[] = [];
+    const beside: PerRound[] = [];
     const samples = await measure(cluster, contenders, rounds, async () => {
-      beside.push(await measureBeside(cluster, service, plain));
+      beside.push(await measurePerRound(cluster, service, plain));
     });
     const sizes = values.quick ? [] : await sizeCurve(cluster, service, plain);
     const crowds = values.quick
       ? { samples: [], failures: [] }
-      : await measureCrowds(cluster, contenders, connections);
+      : await measureManyConnections(cluster, contenders, connections);
     return {
       machine: machineOf(cluster),
       ...bestOf(beside),
@@ -114,7 +114,7 @@ async function grow(first: Cluster): Promise<TableCost[]> {
   const points = Number(values.growth);
   if (values.quick) return [];
   if (points === 0) return tableCosts([first]);
-  say(`a second table of ${points} points`);
+  log(`a second table of ${points} points`);
   const second = await startCluster(points, values.keep);
   try {
     return await tableCosts([first, second]);
@@ -153,14 +153,14 @@ async function write(results: Results, report: string): Promise<void> {
   await writeFile(new URL('report.md', folder), `${report}\n`);
   await writeFile(new URL('results.json', folder), `${JSON.stringify(results)}\n`);
   for (const [name, svg] of charts(results)) await writeFile(new URL(name, folder), svg);
-  say(`written to ${fileURLToPath(folder)}`);
+  log(`written to ${fileURLToPath(folder)}`);
 }
 
 if (values.help) {
   process.stdout.write(HELP);
 } else {
   const cluster = await startCluster(Number(values.points));
-  say(`loaded ${Math.round(cluster.rowsPerSecond).toLocaleString('en')} rows/s`);
+  log(`loaded ${Math.round(cluster.rowsPerSecond).toLocaleString('en')} rows/s`);
   let results: Results;
   try {
     results = await measureAll(cluster);

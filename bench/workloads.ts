@@ -1,24 +1,24 @@
 import { DAYS, FIRST_DAY, LAST_DAY, MARKET, MARKET_CODES, SMALL_REGION } from './dataset.ts';
-import type { Ask } from './drive.ts';
+import type { HttpRequest } from './http-client.ts';
 
-/** One question, whoever is asked. */
+/** A workload, independent of the contender. */
 export interface Workload {
   readonly name: string;
   readonly title: string;
-  /** The codes that it selects. */
+  /** The selected codes. */
   readonly codes: readonly string[];
   /** Days of the series; null for records without series. */
   readonly range: { readonly from: string; readonly to: string } | null;
-  /** Days of which each request asks for the next; without them each asks for the same. */
+  /** Date ranges that successive requests cycle through; without them all are equal. */
   readonly ranges?: readonly { readonly from: string; readonly to: string }[];
-  /** As the service is asked. */
+  /** The filters and options of the service's request. */
   readonly filters: Readonly<Record<string, unknown>>;
   readonly options: Readonly<Record<string, unknown>>;
-  /** True if the service is asked by GET, with everything in the address. */
+  /** True for a GET with all parameters in the query string. */
   readonly byGet?: boolean;
-  /** True if it asks for the data of a past instant, which the price book does not hold. */
+  /** True for data of a past instant, which the price book does not hold. */
   readonly isPast?: boolean;
-  /** Further headers of the service. */
+  /** Further request headers. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -51,13 +51,13 @@ const W3 = {
   options: SERIES,
 };
 
-/** Each stretch of so many business days that there is. */
+/** All ranges of this many business days. */
 const stretches = (days: number) =>
   DAYS.slice(days - 1).map((to, index) => ({ from: DAYS[index] as string, to }));
 const MONTHS = stretches(22);
 const YEARS = stretches(261);
 
-/** W1 to W5 of the design, and the other ways out of the same bytes. */
+/** W1 to W5 of the design, and other encodings of the same data. */
 export const WORKLOADS: readonly Workload[] = [
   { name: 'W1', title: '12 records, no series', ...W1 },
   { name: 'W1days', title: 'W1, other days in each request', ...W1, ranges: MONTHS },
@@ -111,13 +111,13 @@ const JSON_HEADERS = { 'content-type': 'application/json' };
 
 /**
  * The request of a workload to the service.
- * @param past the instant that workloads of the past ask for
+ * @param past the instant of workloads of the past
  */
-export function askService(workload: Workload, key: string, past?: string): Ask {
+export function serviceRequest(workload: Workload, key: string, past?: string): HttpRequest {
   const { filters, headers, ranges } = workload;
   const options = workload.isPast ? { ...workload.options, asOf: past } : workload.options;
   if (workload.byGet) return askByGet(workload, key);
-  const ask: Ask = {
+  const ask: HttpRequest = {
     method: 'POST',
     path: `/v3/prices/${MARKET}`,
     headers: { ...JSON_HEADERS, 'x-api-key': key, ...headers },
@@ -133,8 +133,8 @@ export function askService(workload: Workload, key: string, past?: string): Ask 
   return { ...ask, next };
 }
 
-/** The same by GET, with every filter and option in the address. */
-export function askByGet({ filters, options }: Workload, key: string, etag?: string): Ask {
+/** The same as a GET with all filters and options in the query string. */
+export function askByGet({ filters, options }: Workload, key: string, etag?: string): HttpRequest {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...filters, ...options })) {
     for (const each of [value].flat()) query.append(name, String(each));
@@ -145,14 +145,14 @@ export function askByGet({ filters, options }: Workload, key: string, etag?: str
 }
 
 /** The request to the naive service: the same body, at the root. */
-export const askNaive = ({ filters, options }: Workload): Ask => ({
+export const askNaive = ({ filters, options }: Workload): HttpRequest => ({
   method: 'POST',
   path: '/',
   headers: JSON_HEADERS,
   body: JSON.stringify({ filters, options }),
 });
 
-const graphql = (query: string, variables: unknown): Ask => ({
+const graphql = (query: string, variables: unknown): HttpRequest => ({
   method: 'POST',
   path: '/graphql',
   headers: JSON_HEADERS,
@@ -170,8 +170,8 @@ const DIMENSIONS = [
   'Service',
 ];
 
-/** PostGraphile: records with their dimensions, and series where the workload wants them. */
-export function askPostgraphile({ codes, range }: Workload): Ask {
+/** PostGraphile: records with their dimensions, and series if the workload has them. */
+export function askPostgraphile({ codes, range }: Workload): HttpRequest {
   const dimensions = DIMENSIONS.map((name) => `dimensionValueBy${name}Id { uuid name }`).join(' ');
   const points = range ? `points(fromDate: $from, toDate: $to) { nodes { ${POINT} } }` : '';
   const types = range ? '($codes: [String], $from: Date, $to: Date)' : '($codes: [String])';
@@ -183,7 +183,7 @@ export function askPostgraphile({ codes, range }: Workload): Ask {
 }
 
 /** Platformatic DB: nested records, or flat points, since it has no path from a price to them. */
-export function askPlatformatic({ codes, range }: Workload, ids: readonly number[]): Ask {
+export function askPlatformatic({ codes, range }: Workload, ids: readonly number[]): HttpRequest {
   if (range) {
     const date = `{ gte: "${range.from}", lte: "${range.to}" }`;
     const where = `{ priceId: { in: ${JSON.stringify(ids)} }, date: ${date} }`;

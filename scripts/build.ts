@@ -1,4 +1,4 @@
-// Compiles the sources to dist, which the package holds: Node refuses TypeScript in node_modules.
+// Compiles the sources to dist for the package: Node refuses TypeScript in node_modules.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, globSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,7 +13,7 @@ execFileSync(process.execPath, [compiler, '--project', join(ROOT, 'tsconfig.buil
   stdio: 'inherit',
 });
 
-/** Files that the program reads beside its modules: SQL, YAML, pages, and the documents. */
+/** Assets that the program reads at run time: SQL, YAML, pages, and documents. */
 const assets = [
   ...globSync('src/**/*.{sql,yaml,txt,js,css,svg,json}', { cwd: ROOT }),
   // The recorded hash of a migration is that of its source.

@@ -41,7 +41,7 @@ const HEADING = '| Market | Scope | Further filters |\n|---|---|---|\n';
 const rowOf = ({ slug, filters }: Market): string =>
   `| \`${slug}\` | \`${scopeOf(slug)}\` | ${filters.map((each) => `\`${each}\``).join(', ')} |\n`;
 
-/** Writes the rows of the table of markets, which stands between its heading and an empty line. */
+/** Writes the table of markets, between its heading and the next empty line. */
 async function writeReadme(): Promise<void> {
   const text = await readFile(new URL('../README.md', import.meta.url), 'utf8');
   const [before, after] = text.split(HEADING);
@@ -50,7 +50,7 @@ async function writeReadme(): Promise<void> {
   await write('README.md', [before, HEADING, ...MARKETS.map(rowOf), rest].join(''));
 }
 
-/** The files made from the schema and the sample data of a database. */
+/** Writes the files generated from the schema and the sample data of a database. */
 async function fromDatabase(test: Teardown, database: TestDatabase): Promise<void> {
   await write('src/db/schema.sql', await schemaText(database.pool));
   const lines = await inTransaction(database.pool, inForce, 'rollback');
@@ -62,13 +62,13 @@ async function fromDatabase(test: Teardown, database: TestDatabase): Promise<voi
   await write('src/contract/openapi/examples.json', `${JSON.stringify(examples, null, 1)}\n`);
 }
 
-/** Runs in a process of its own: this one has the examples of before. */
+/** Runs in a new process: this one has loaded the old examples. */
 async function writeOpenapi(): Promise<void> {
   const args = ['src/cli/main.ts', 'openapi', '--write'];
   await promisify(execFile)(process.execPath, args, { cwd: ROOT });
 }
 
-/** Steps that undo what a run made, last first: what the helpers of tests need of a test. */
+/** Collects teardown steps for the test helpers and runs them in reverse order. */
 class Teardown {
   readonly #steps: (() => unknown)[] = [];
 

@@ -1,8 +1,8 @@
 import type { ClientBase } from 'pg';
 
 /**
- * The objects of the schema `public` in the order in which they were made, so that the text can be
- * run on an empty database. `oid` orders them: PostgreSQL numbers objects as it makes them.
+ * The objects of the schema `public` in creation order, so that the text runs on an empty database.
+ * The order is by `oid`, which PostgreSQL assigns in sequence.
  */
 const OBJECTS = `
 with mine as (
@@ -72,8 +72,8 @@ const HEAD = `-- The whole schema after all migrations, for reading: tables, fun
 `;
 
 /**
- * The text of the schema of a migrated database: SQL that makes the same schema in an empty one.
- * Tables of the migration runner, accounts and rights of accounts are not in it.
+ * The schema of a migrated database as SQL for an empty one, without the tables of the migration
+ * runner, accounts and grants.
  */
 export async function schemaText(client: Pick<ClientBase, 'query'>): Promise<string> {
   const { rows } = await client.query<{ text: string }>(OBJECTS);

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { PLAIN_ENV } from '../test/support/process/plain-env.ts';
 
-/** The folder of openapi-typescript and of the TypeScript that it needs. */
+/** The folder of openapi-typescript and its TypeScript version. */
 export const TOOLS = fileURLToPath(new URL('../test/client/', import.meta.url));
 const SOURCE = fileURLToPath(new URL('../clients/typescript/', import.meta.url));
 const OPENAPI = fileURLToPath(new URL('../openapi.yaml', import.meta.url));

@@ -226,7 +226,7 @@ export function sequenceOf(seed: string, number: number): readonly Step[] {
   const random = new Random(`loads ${seed} ${number}`);
   const writer = new Writer(random);
   for (let left = random.int(6, 14); left > 0; left -= 1) writer.add();
-  // A final look at the whole ledger and the hash of the data.
+  // Finally compares the whole ledger and the data hash.
   writer.steps.push({ words: ['load', 'log', '--json', '--limit', '99'], files: {} });
   writer.steps.push({ words: ['db', 'hash', '--json'], files: {} });
   return writer.steps;

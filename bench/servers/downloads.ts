@@ -1,16 +1,16 @@
 /**
- * Two clients that download W4 again and again, in a process of their own: what they read must not
- * delay the clients that are measured.
+ * Two clients that download W4 repeatedly, in their own process, so that their reading does not
+ * delay the measured clients.
  *
  *     node bench/servers/downloads.ts ADDRESS KEY
  */
-import { driverOf } from '../drive.ts';
-import { askService, WORKLOADS } from '../workloads.ts';
+import { driverOf } from '../http-client.ts';
+import { serviceRequest, WORKLOADS } from '../workloads.ts';
 
 const [address = '', key = ''] = process.argv.slice(2);
 const workload = WORKLOADS.find(({ name }) => name === 'W4');
 if (!workload) throw new Error('there is no workload W4');
-const ask = askService(workload, key);
+const ask = serviceRequest(workload, key);
 const driver = driverOf(address, 2);
 
 async function download(): Promise<never> {

@@ -1,4 +1,4 @@
-/** A Fastify hello world: a POST with a JSON body that is read, and a tiny answer. */
+/** A Fastify hello world: parses the JSON body of a POST and sends a tiny answer. */
 import Fastify from 'fastify';
 
 const app = Fastify({ logger: false });

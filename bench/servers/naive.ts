@@ -1,6 +1,6 @@
 /**
- * What one writes first: Kysely rows, objects, and Fastify's serialisation by a response schema,
- * on the same tables. It reads the newest state, converts nothing and checks no credentials.
+ * The naive implementation on the same tables: Kysely rows, objects, and Fastify's serialisation by
+ * a response schema. It reads the newest state, converts nothing and checks no credentials.
  */
 import Fastify from 'fastify';
 import { Kysely, PostgresDialect, sql } from 'kysely';
@@ -31,7 +31,7 @@ const pool = new pg.Pool({
   max: 8,
   idleTimeoutMillis: 0,
 });
-// Values as numbers, as most would have them: inexact, and cheaper than the texts they come as.
+// Parses values as doubles: inexact, and cheaper than text.
 pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
 pg.types.setTypeParser(pg.types.builtins.DATE, (day) => day);
 // biome-ignore lint/suspicious/noExplicitAny: a stand-in for what one writes without types.

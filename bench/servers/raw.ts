@@ -1,5 +1,5 @@
 /**
- * The bytes of ready answers from memory, by node:http alone: what sending them costs at least.
+ * Sends prepared answers from memory by node:http alone: the lower bound of the cost.
  *
  *     node bench/servers/raw.ts FOLDER      each file of the folder is served at /<its name>
  */

@@ -1,4 +1,4 @@
-/** The service itself; says where it is ready once it answers. */
+/** The service itself; prints its address once it answers. */
 import { setTimeout as pause } from 'node:timers/promises';
 import '../../src/server.ts';
 

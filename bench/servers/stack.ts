@@ -1,7 +1,7 @@
 /**
- * The stack that a good engineer would assemble around ready bytes: Fastify with security headers,
- * a rate limit, load shedding, an API key that is compared in memory, and logs. It looks at no
- * database, so its answers may be out of date.
+ * A typical production stack around prepared bytes: Fastify with security headers, a rate limit,
+ * load shedding, an API key compared in memory, and logs. It queries no database, so its answers
+ * may be stale.
  *
  *     API_KEY=… node bench/servers/stack.ts FOLDER      each file is served at /<its name>
  */
@@ -10,7 +10,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Fastify from 'fastify';
 
-// They are not there where only the service is installed, and types are checked there too.
+// Variable names: type checks must pass without the bench packages.
 const plugin = async (name: string) => (await import(name)).default;
 
 const folder = process.argv[2] ?? '.';

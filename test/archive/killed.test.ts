@@ -12,7 +12,7 @@ import { archivePath, contentsOf, exported } from './support.ts';
 
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url));
 
-/** Waits until the server has noticed that the worker is gone, and has undone what it began. */
+/** Waits until the server has rolled back the transaction of the killed worker. */
 async function settled(pool: pg.Pool): Promise<void> {
   const backends = `select from pg_stat_activity
     where application_name = 'archive worker' and datname = current_database()`;

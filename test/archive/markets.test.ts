@@ -40,7 +40,7 @@ t.before(async () => {
   copy = await imported(t, folder);
 });
 
-/** A service for a caller who may read these markets alone. */
+/** A service with a key for these markets only. */
 async function serviceFor(
   test: Pick<typeof t, 'teardown'>,
   database: TestDatabase,

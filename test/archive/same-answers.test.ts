@@ -28,7 +28,7 @@ import { contentsOf, exported, imported } from './support.ts';
 const SEED = 20_270_101;
 const REQUESTS = 300;
 
-/** A state of the data: none for the newest, a revision, or a moment. */
+/** A snapshot selector: empty for the newest revision, a revision, or an instant. */
 type Moment = { readonly revision?: string; readonly asOf?: string };
 
 /** The newest state, every revision, and a microsecond before and at each commit. */

@@ -16,7 +16,7 @@ t.before(async () => {
   off = await serviceOn(t, database);
 });
 
-/** Asks without the key that `request` of a service would add. */
+/** Sends a request without the default key. */
 const ask = (
   { app }: Service,
   headers: Record<string, string>,

@@ -87,7 +87,7 @@ t.test('a secret that is not the key’s is refused, remembered or not', async (
   t.same(await ask(one.key.slice(0, 20) + other.key.slice(20)), [401, 'invalid_api_key']);
 });
 
-/** Remembers keys, and counts how often the database is asked for one. */
+/** Caches keys and counts the database lookups. */
 async function counted({ db, client }: TestDatabase) {
   let lookups = 0;
   const counting: KyselyPlugin = {

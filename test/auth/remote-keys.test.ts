@@ -22,7 +22,7 @@ const B = jwkOf('b');
 /** A header that names a key. */
 const by = (kid: string) => ({ alg: 'ES256' as const, kid });
 
-/** An issuer whose answer a test changes, and how often it was asked. */
+/** An issuer with a changeable answer and a request count. */
 async function issuer(test: Parameters<typeof serve>[0]) {
   const state = { asked: 0, answer: (() => {}) as RequestListener };
   const keys = (...all: object[]): void => {

@@ -157,7 +157,7 @@ t.test('a key of the JWKS that is too weak or of another curve verifies nothing'
     signerOf('RS256', weak.privateKey),
   );
   const shared = tokenOf({ alg: 'HS256', kid: 'secret' }, goodClaims(), hmac(SECRET));
-  // An issuer that is slow, as on a machine that stalls, is a 503 until it is asked again.
+  // A slow issuer, as on a stalled machine, causes 503 until the next fetch.
   await until('the keys are read', async () => (await get(app, rsa)).statusCode !== 503);
   t.equal((await get(app, rsa)).statusCode, 401);
   t.equal((await get(app, shared)).statusCode, 401);

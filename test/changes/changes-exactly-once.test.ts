@@ -89,7 +89,7 @@ function forgetfulReader(ports: readonly number[], key: string, query: string): 
           const asked = `limit=${1 + upTo(30)}${query}${from}`;
           const { status, changes, next, text } = await fetchChanges(source, asked);
           if (status === 429 || status === 503) {
-            // One who was killed still waits on this credential, or the server has just begun.
+            // A killed reader still occupies this credential, or the server has just started.
             await pause(20);
             continue;
           }
@@ -98,7 +98,7 @@ function forgetfulReader(ports: readonly number[], key: string, query: string): 
           worked.push(...changes.slice(0, part));
           place = part === changes.length ? next : (worked.at(-1)?.seq ?? null);
         } catch (error) {
-          // The server was killed; what is not a broken connection is a fault.
+          // Only broken connections are expected after a kill.
           if (!(error instanceof TypeError)) throw error;
           await pause(20);
         }
@@ -107,7 +107,7 @@ function forgetfulReader(ports: readonly number[], key: string, query: string): 
   };
 }
 
-/** A reader process that is killed now and then; its file is what it has worked off. */
+/** A reader process that is killed at random; its file holds the processed changes. */
 async function mortalReader(test: Test, addresses: readonly string[], key: string) {
   const folder = await makeFolder();
   test.teardown(folder.remove);

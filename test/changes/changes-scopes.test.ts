@@ -14,7 +14,7 @@ const DAYS = ['2026-02-02', '2026-02-03', '2026-02-04'];
 
 let service: Service;
 let start = '';
-/** By market, what was changed after the start. */
+/** The changes after the start, by market. */
 const changed = new Map<string, WireChange[]>();
 const keys = new Map<string, string>();
 

@@ -25,7 +25,7 @@ interface Scene {
   readonly end: string;
 }
 
-/** A service whose database is behind a wire, and counts as away after some silence. */
+/** A service behind a database proxy, with a short silence timeout. */
 async function scene(test: Test, silenceMs = 20_000): Promise<Scene> {
   const database = await testDatabase(test);
   await writeMinimalData(database.pool);

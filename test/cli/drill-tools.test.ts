@@ -4,7 +4,7 @@ import t from 'tap';
 import { findTools } from '../../src/cli/db/drill.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
-/** Stands in for the tools of PostgreSQL; tells beside the dump with what it was called. */
+/** A stub of the PostgreSQL tools; records its arguments beside the dump. */
 const PROGRAM = `#!/bin/sh
 if [ "$1" = --version ]; then echo "pg_dump (PostgreSQL) 18.1"; exit; fi
 printf '%s\\n' "password $PGPASSWORD" "$@" > "$(dirname "$0")/called"

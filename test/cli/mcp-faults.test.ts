@@ -48,7 +48,7 @@ const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'the-key' };
 const patient = await assistant(t, env, mcp('--timeout', '60'));
 const hurried = await assistant(t, env, mcp('--timeout', '3'));
 
-/** Asks a tool while the server gives these answers. */
+/** Calls a tool while the server returns these answers. */
 async function ask(
   given: readonly Answer[],
   { tool = 'list_markets', more = {}, by = patient }: Ask = {},

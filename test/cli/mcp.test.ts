@@ -42,7 +42,7 @@ const { client, ask, stderr } = await assistant(t, env);
 
 const HEADERS = { 'x-api-key': service.key, 'content-type': 'application/json' };
 
-/** Asks the service itself. */
+/** Sends a request to the service itself. */
 async function direct(path: string, body?: object) {
   const request = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
   const answer = await fetch(`${url}${path}`, { ...request, headers: HEADERS });
@@ -74,7 +74,7 @@ t.test('both generations of the protocol find four tools that only read', async 
   }
 });
 
-/** All descriptions of a schema and what is in it. */
+/** All descriptions of a schema and its subschemas. */
 function descriptionsOf(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) =>

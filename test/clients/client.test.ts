@@ -62,7 +62,7 @@ t.test('the client has at most 200 lines by hand, 3 KB, and no dependency', asyn
   t.match((await node(CLIENT, [publint, '--strict'])).stdout, /All good/);
 });
 
-/** Programs that must not compile, each with what the compiler says. */
+/** Programs that must not compile, each with the compiler error. */
 const REFUSED: Readonly<Record<string, readonly [program: string, error: RegExp]>> = {
   'a misspelt filter': [
     `client.prices('nickel', { filters: { regoins: ['Europe'] } });`,
@@ -206,7 +206,7 @@ t.test('a client generated from openapi.yaml type-checks and asks every market',
 
   const service = await serviceOn(t, await seededDatabase(t));
   const address = await addressOf(service.app);
-  // The client asks once how it is, and before its first look the service cannot say "ok".
+  // The client checks the health once; before its first revision check the service is not "ok".
   await until('it is ready', async () => (await fetch(`${address}/ready`)).status === 200);
   const settings = { NODE_NO_WARNINGS: '1', SERVICE_URL: address, SERVICE_KEY: service.key };
   const asked = await node(TOOLS, ['integrator.ts'], settings);

@@ -6,7 +6,7 @@ import { type Answer, closedConnection, json, refused, scriptedServer } from './
 
 const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [{ code: 'A' }] };
 
-/** A server of a test, and programs of Python that ask it. */
+/** A test server and Python programs that use it. */
 async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Answer[]) {
   const { url, requests } = await scriptedServer(test, answers);
   const call = (program: string) =>

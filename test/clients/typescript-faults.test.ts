@@ -9,7 +9,7 @@ const SOON = { 'retry-after': '0' };
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** A server of a test, and a client that asks it. */
+/** A test server and a client that uses it. */
 async function serving(test: Test, answers: readonly Answer[]) {
   const { url, requests } = await scriptedServer(test, answers);
   return { client: createClient({ url, key: 'key', timeoutMs: 20_000 }), url, requests };

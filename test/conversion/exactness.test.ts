@@ -61,7 +61,7 @@ function randomColumns(length: number, random: () => number, integer: () => numb
   };
 }
 
-/** Converts every value and compares it with the oracle; returns what differed. */
+/** Converts every value and compares it with the oracle; returns the differences. */
 function wrongOf(columns: Columns, setting: Setting): string[] {
   const points = convertedPoints(observe(columns, conversionOf(setting)), setting);
   const factorTo = unitOf(setting.units[1]).factor;

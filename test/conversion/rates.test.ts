@@ -14,7 +14,7 @@ import { dayOf } from './support.ts';
 
 type Rates = readonly (readonly [source: string, iso: string, date: string, rate: string])[];
 
-/** One commit that writes what a statement says. Returns its revision. */
+/** Runs a statement as one commit; returns its revision. */
 const commit = (db: Kysely<Database>, write: (trx: Kysely<Database>) => Promise<unknown>) =>
   db.transaction().execute(async (trx) => {
     const { rows } = await sql<{ revision: string }>`

@@ -33,7 +33,7 @@ t.test('an instant is brought to UTC and to the microsecond, never rounded up', 
   }
 });
 
-/** The number of the revision as of a moment; null in the future. */
+/** The revision number at an instant; null in the future. */
 const numberAsOf = async (db: Parameters<typeof revisionAsOf>[0], at: string) => {
   const revision = await revisionAsOf(db, at);
   return revision && numberOf(revision);
@@ -84,7 +84,7 @@ const someoneWaits = (pool: pg.Pool): Promise<void> =>
 t.test('a moment waits for the commits before it that nobody can see yet', async (t) => {
   const { pool, db } = await testDatabase(t);
   await writeMinimalData(pool);
-  // It waits for so short a time by itself that a machine which stalls may miss it.
+  // A stalled machine may exceed the short default timeout.
   await pool.query("alter function revision_as_of(timestamptz) set lock_timeout = '60s'");
   const [first] = await times(pool);
   const asked = await inTransaction(pool, async (writer) => {

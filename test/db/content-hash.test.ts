@@ -13,7 +13,7 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { inRevision } from '../support/database/minimal-data.ts';
 import { prices as command } from '../support/process/programs.ts';
 
-/** Tells the parts whose hashes differ from those at the call before. */
+/** Returns the parts whose hashes changed since the previous call. */
 function watch({ client }: TestDatabase): () => Promise<string[]> {
   let before: ContentHash | null = null;
   return async () => {

@@ -36,7 +36,7 @@ const copyOf = (world: World): World => ({
   names: new Map(world.names),
 });
 
-/** The SQL of a step, and what it does to the world; null where it would do nothing. */
+/** The SQL of a step and its effect on the model; null for a no-op. */
 function apply(world: World, { what, price, day, value }: Step): string | null {
   const date = `2024-01-0${day}`;
   const key = `${price} ${date}`;

@@ -33,7 +33,7 @@ interface Change {
   readonly atMs: number;
 }
 
-/** A client, and what its link has reported. */
+/** A client and the reports of its link. */
 interface Linked {
   readonly client: Client;
   readonly changes: Change[];
@@ -68,14 +68,14 @@ function linked(test: Test, urls: readonly string[], more: Partial<ClientOptions
   return { client, changes, moves, behind, commits, seen: 0 };
 }
 
-/** Has the link check, and hear of commits. */
+/** Starts the checks and notifications of the link. */
 async function begin({ client, commits }: Linked): Promise<void> {
   client.link.onCommit((payload) => commits.push(payload));
   await client.link.firstCheck;
   await until('it hears', () => client.link.reportsCommits);
 }
 
-/** Does what a row of the table is about, and waits for its next state. */
+/** Triggers the transition of a table row and waits for the next state. */
 async function walk(
   test: Test,
   here: Linked,

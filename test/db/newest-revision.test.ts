@@ -14,11 +14,11 @@ const worldOf = async (test: Parameters<typeof testDatabase>[0]): Promise<TestDa
 const commit = ({ pool }: TestDatabase, name: string): Promise<number> =>
   inRevision(pool, `update price set name = '${name}'`);
 
-/** The sessions that look; other files have theirs, in databases of their own. */
+/** The sessions of the revision check, in this test's own database. */
 const SESSIONS = `select pid from pg_stat_activity
   where datname = current_database() and application_name like '%link'`;
 
-/** Ends the sessions that look. */
+/** Terminates the sessions of the revision check. */
 const endLooks = ({ url }: TestDatabase): Promise<void> =>
   administer(url, `select pg_terminate_backend(pid) from (${SESSIONS}) as sessions`);
 
@@ -58,7 +58,7 @@ t.test('all who ask while a look is under way share one that begins after it', a
   });
   await link.newestRevision();
   const { checks: looks, requests: asked } = link.counts;
-  // The first look waits at the lock; what is committed meanwhile is not in it for sure.
+  // The first revision check waits for the lock and may miss commits made meanwhile.
   const [first, second] = await inTransaction(database.pool, async (client) => {
     await client.query("select open_revision('while a look waits')");
     await client.query("update price set name = 'New'");
@@ -100,7 +100,7 @@ t.test('a look goes on when its connection breaks, and another is made', async (
   }
 });
 
-/** Takes the revisions after one away, like a failover to a standby that lacks them. */
+/** Deletes the revisions after one, like a failover to a standby that lacks them. */
 const loseAfter = ({ pool }: TestDatabase, number: number): Promise<void> =>
   inTransaction(pool, async (session) => {
     await session.query('set local session_replication_role = replica');

@@ -24,7 +24,7 @@ function reader(test: Test, url: string, more: Partial<ClientOptions> = {}): Cli
   return client;
 }
 
-/** The statements that run for the reader at the moment. */
+/** The running statements of the reader. */
 async function running({ pool }: TestDatabase): Promise<readonly string[]> {
   const { rows } = await pool.query(`select query from pg_stat_activity
     where datname = current_database() and application_name = 'reader' and state = 'active'`);

@@ -8,7 +8,7 @@ import { serviceOn } from '../support/http/service.ts';
 
 /** The tests of blocks that start the project, fetch files or need an account elsewhere. */
 const CHECKED_ELSEWHERE = [
-  // Tests of the package install, start and ask it.
+  // Package tests install, start and call it.
   'npm ci && npm start\n',
   'npm ci && npm test\n',
   // docs.test.ts reads these command lines by the parser of the program.

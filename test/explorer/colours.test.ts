@@ -54,7 +54,7 @@ function oklabOf(colour: Triple): Triple {
   ];
 }
 
-/** A distance that is seen without a second look: about five times the just noticeable one. */
+/** A clearly visible distance: about five times the just noticeable difference. */
 const DISTANCE_MIN = 0.1;
 
 const luminance = (colour: Triple): number => dot([0.2126, 0.7152, 0.0722], colour);

@@ -10,7 +10,7 @@ const FIRST_CHART_MS = 400;
 const database = await seededDatabase(t);
 const explorer = await explorerOn(t, database);
 
-/** The bytes of everything that a page asked for, without headers, as they were sent. */
+/** The transferred body bytes of all requests of a page. */
 const SENT = `[...performance.getEntriesByType('navigation'),
   ...performance.getEntriesByType('resource')]
   .filter(({ name }) => !name.includes('/v3/'))

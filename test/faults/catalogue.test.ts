@@ -14,7 +14,7 @@ const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'utf8');
 
-/** Faults that run, however their tests are declared. */
+/** The ids of the declared faults. */
 const declared = globSync('test/faults/**/*.test.ts', { cwd: ROOT, exclude: ['**/catalogue*'] })
   .flatMap((path) => [...read(path).matchAll(/'(F\d+[a-z]?)',/g)])
   .map(([, id = '']) => id);

@@ -1,6 +1,6 @@
 import type { Elsewhere } from '../support/run/fault-table.ts';
 
-/** Files of this folder that bound counts, or seconds: others may load the machine meanwhile. */
+/** Files that bound only counts or seconds: they may run beside others. */
 export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/replica/as-of-standby.test.ts',
   'test/faults/catalogue.test.ts',
@@ -23,7 +23,7 @@ export const BESIDE_OTHERS: readonly string[] = [
   'test/faults/database/time-zones.test.ts',
 ];
 
-/** Faults of the catalogue that other tests do for real, and those that nobody does. */
+/** Faults that tests elsewhere cover, and faults without a test. */
 export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F13: {
     title: 'disk full',

@@ -6,7 +6,7 @@ const failed = (message: string, more: object = {}) => Object.assign(new Error(m
 const refusal = (code: 'auth_unavailable' | 'database_unavailable' | 'overloaded', cause: Error) =>
   new Problem(code, 'It is away', { cause });
 
-/** A clock that is moved by hand, and what may be told by it. */
+/** A cause limit with a manual clock. */
 function byHand() {
   const clock = { ms: 0 };
   const causes = new CauseLimit(() => clock.ms);

@@ -7,7 +7,7 @@ t.test('each client who leaves has a reason of its own, without a stack', async 
     work.end(false);
     return work.signal.reason as ClientDisconnected;
   });
-  // Kysely adds to the stack of what ends a statement: one error for all would grow for ever.
+  // Kysely extends the stack of an abort reason: a shared error would grow without bound.
   t.not(reasons[0], reasons[1]);
   for (const reason of reasons) {
     t.type(reason, ClientDisconnected);

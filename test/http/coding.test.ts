@@ -22,7 +22,7 @@ t.before(async () => {
   await service.app.book?.fill(look);
 });
 
-/** Asks, without a look at openapi.yaml, and decodes what comes. */
+/** Sends a request without the openapi.yaml check and decodes the answer. */
 async function ask(url: string, accept: string | null, more: object = {}, of = service) {
   const { headers = {}, ...rest } = more as { headers?: object };
   const answer = await of.app.inject({

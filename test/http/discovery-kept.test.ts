@@ -17,7 +17,7 @@ const { database, statements, service } = await serviceWithStatementLog(t);
 const get = (url: string, of = service, key = of.key) =>
   of.request({ method: 'GET', url, headers: { 'x-api-key': key } });
 
-/** The statements that read prices: others look for news and for keys. */
+/** The statements that read prices, without revision checks and key lookups. */
 const readingsAfter = (count: number): string[] =>
   statements.slice(count).filter((text) => /price_at|join price/.test(text));
 

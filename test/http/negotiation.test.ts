@@ -5,7 +5,7 @@ import { compressed, compressedBatches } from '../../src/http/reply/compress.ts'
 import { CODINGS, type Coding, preferredCoding } from '../../src/std/negotiation.ts';
 import { until } from '../support/http/sockets.ts';
 
-/** Headers, the coding that is chosen, and whether the plain answer would do as well. */
+/** Accept-Encoding headers, the chosen coding, and whether identity is acceptable. */
 const WANTED: Readonly<Record<string, string>> = {
   '': 'plain',
   gzip: 'gzip or plain',
@@ -61,7 +61,7 @@ const DECODE: Readonly<Record<Coding, (bytes: Buffer) => Buffer>> = {
 
 const BATCH_BYTES = 65_536;
 
-/** Batches without an end that no coder makes smaller; counts what it made. */
+/** Endless incompressible batches with a count. */
 class Endless {
   made = 0;
   isOver = false;

@@ -90,7 +90,7 @@ t.test('what others took long ago has dripped out since', async (t) => {
   const rate = { perMinute: 60, burst: 10 };
   const buckets = new Buckets(3);
   buckets.take('a', rate, 0);
-  // An hour at the full rate, of which this one hears at the end.
+  // An hour at the full rate, which this instance learns at the end.
   buckets.addPeerCount('a', 3_600, rate, 0);
   t.match(buckets.take('a', rate, 3_600_000), { isAllowed: true, remaining: 8 });
   buckets.addPeerCount('b', 3_610, rate, 0);

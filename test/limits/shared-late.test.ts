@@ -19,7 +19,7 @@ const SETTINGS = {
 const OWN = SETTINGS.principal;
 const SLOWLY = { perMinute: 0.001, burst: 1_000, concurrent: 0 };
 
-/** Waits until the exchange of these limits has read once more what others counted. */
+/** Waits until the exchange of these limits has read the counts of others once more. */
 async function turn(pool: TestDatabase['pool'], limits: Limits): Promise<void> {
   for (const name of ['before', 'after']) {
     const counted = `${name} ${randomUUID()}`;
@@ -79,7 +79,7 @@ t.test(
     const waits = Array.from({ length: OWN.burst + 1 }, () =>
       limits.takeRequest('key:a', OWN, nowMs),
     );
-    // A minute for one more, and one for each that the other may have taken meanwhile.
+    // One minute per request: its own, and those that the other instance may have taken.
     t.match(waits.at(-1), { isAllowed: false, resetSeconds: 60 * (1 + OWN.burst + 1) });
   },
 );

@@ -12,7 +12,7 @@ const SETTINGS = {
   gate: { runningMax: 0, waitingMax: 0, waitMs: 1 },
 };
 const OWN = SETTINGS.principal;
-/** The rate limit of clients that send continuously. */
+/** The rate of names that send continuously. */
 const OFTEN = { perMinute: 6_000, burst: 1_000, concurrent: 0 };
 
 /** Waits until an instance has read the counts of the others. */
@@ -25,7 +25,7 @@ async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise
   };
   await until('it has told', async () => (await told()) > 0);
   const first = await told();
-  // It tells, then looks: whoever tells more has looked.
+  // An exchange writes, then reads: a second write proves a read.
   await until('it has told more', async () => (await told()) > first);
 }
 

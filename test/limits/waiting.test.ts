@@ -91,7 +91,7 @@ t.test('who stays with one instance waits no longer than if there was no other',
   const rate = { perMinute: 600, burst: 60 };
   const retries = [[0, 500], [0]].map((offsets) => {
     const instances = new Instances(rate, offsets);
-    // The others have had the time to tell that nobody asks them.
+    // The other instances have had the time to report zero use.
     for (const nowMs of [1_000, 5_000]) instances.ask(0, nowMs);
     return inVain(instances, () => 0)[0];
   });

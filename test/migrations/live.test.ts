@@ -20,13 +20,13 @@ const QUESTIONS = [
   ['/v3/prices/lithium', { filters: { dateFrom: '2026-01-01' }, options: { includeSeries: true } }],
 ] as const;
 
-/** A service on sockets, and somebody who asks it all the time. */
+/** A service on sockets under continuous load. */
 async function busyService(t: Test, database: RoledDatabase): Promise<ClosedLoopLoad> {
   const client = serviceClient(t, database);
   return asked(t, await startListening(t, { ...database, client }));
 }
 
-/** Somebody who asks a service all the time, once it is warm. */
+/** Starts a continuous load on a warm service. */
 async function asked(t: Test, service: ListeningService): Promise<ClosedLoopLoad> {
   const asking = startClosedLoop(t, service, QUESTIONS);
   await asking.next(60);
@@ -76,7 +76,7 @@ t.test('this version works on the schema of the next, which comes while it works
   t.equal(loaded.status, 'applied', 'and this version loads into it');
 });
 
-/** Somebody who reads a table, or writes to it, and does not come to an end. */
+/** A session with an endless read of or write to a table. */
 async function holder(t: Test, database: RoledDatabase, mode: string) {
   const session = await database.pool.connect();
   t.teardown(() => session.release(true));

@@ -13,7 +13,7 @@ import { PROBLEMS, VIOLATIONS } from '../../src/errors.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COMMITTED = await readFile(`${ROOT}openapi.yaml`, 'utf8');
-// biome-ignore lint/suspicious/noExplicitAny: the tests look into the document as it is.
+// biome-ignore lint/suspicious/noExplicitAny: the tests read the untyped document.
 const document: any = parse(COMMITTED);
 
 /** `lithium-ion-battery` → `LithiumIonBattery`, as the contract names components. */
@@ -163,7 +163,7 @@ function faultOf(schema: { readonly $ref?: string }, value: unknown): string | n
   return validate(value) ? null : ajv.errorsText(validate.errors);
 }
 
-/** True for an answer that looks like that of the first market, which alone has its example. */
+/** True for an answer of which only the first market has an example. */
 const isShownOnce = (path: string, type: string): boolean =>
   path.startsWith('/v3/prices/') &&
   !path.startsWith('/v3/prices/health') &&

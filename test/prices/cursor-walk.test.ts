@@ -23,7 +23,7 @@ interface Body {
   readonly options: object;
 }
 
-/** Asks by POST or by GET, as lines or as a document: all bring the same records. */
+/** Sends POST or GET, for NDJSON or JSON: all return the same records. */
 function ask(slug: string, body: Body, byQuery: boolean, accept = '*/*'): Promise<Reply> {
   const url = `/v3/prices/${slug}`;
   const headers = { accept };

@@ -4,7 +4,7 @@ import type { Reply } from '../support/http/service.ts';
 import { commitConcurrently } from '../support/prices/concurrent-commit.ts';
 import { addPrice, commit } from '../support/prices/sample-writes.ts';
 
-// One of the tests watches what is read from the database.
+// One test logs the database statements.
 const { database, statements, service } = await serviceWithStatementLog(t, {
   RECORDS_MAX: '1000',
   PRICE_BOOK_BYTES: '0',

@@ -22,7 +22,7 @@ const NICKEL = MARKETS.find(({ slug }) => slug === 'nickel') as Market;
 const ALL = { market: NICKEL, codes: null, lists: [] };
 const DAYS = { from: null, to: null };
 
-/** Everything that reads at a revision, by what it reads. */
+/** All reads at a revision, by kind. */
 function readersAt({ db, client }: TestDatabase, revision: string) {
   const { reads } = client;
   const signal = new AbortController().signal;

@@ -62,7 +62,7 @@ const READERS = 4;
 interface Contention {
   /** Revision → mark, as the writer knows it. */
   readonly committed: ReadonlyMap<number, number>;
-  /** Revision → what every reader of it was answered. */
+  /** The answer of all readers, by revision. */
   readonly answers: ReadonlyMap<number, Answer>;
   readonly asked: number;
 }

@@ -11,7 +11,7 @@ import { logStatements } from '../support/database/statement-log.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { commit, putPoints } from '../support/prices/sample-writes.ts';
 
-/** A request for nickel at a moment. */
+/** A request for nickel at an instant. */
 const planAt = (asOf: string, after: string | null = null): SnapshotPlan => ({
   market: marketOf('nickel') as Market,
   options: optionsOf({ asOf }),

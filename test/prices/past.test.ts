@@ -77,7 +77,7 @@ interface Told {
   readonly $metadata: { readonly warnings: readonly { readonly code: string }[] };
 }
 
-/** An answer without what it says of a price that came later. */
+/** Removes a price that was added later from an answer. */
 function withoutLater(text: string): object {
   const { $metadata, ...rest } = JSON.parse(text) as Told;
   const warnings = $metadata.warnings.filter((each) => !JSON.stringify(each).includes(LATER_CODE));

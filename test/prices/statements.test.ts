@@ -26,7 +26,7 @@ import { failureOf } from '../support/database/minimal-data.ts';
 /** The statements as they were reviewed. Set UPDATE_STATEMENTS to write them anew. */
 const REVIEWED = new URL('statements.sql', import.meta.url);
 
-/** A handle that sends nothing anywhere and writes down what it would have sent. */
+/** A dry-run handle that records its statements. */
 function recorder() {
   const statements: string[] = [];
   const db = new Kysely<Database>({
@@ -58,7 +58,7 @@ function compiled(slug: string, filters: object): { sql: string; parameters: rea
   return selectionOf(recorder().db, planFor(slug, filters), '42.abc123').compile();
 }
 
-/** Statements that a piece of work runs, whether or not their empty answers are enough for it. */
+/** Records the statements of some work, which may fail on their empty results. */
 async function statementsOf(work: (db: Kysely<Database>) => Promise<unknown>): Promise<string[]> {
   const { db, statements } = recorder();
   await failureOf(work(db));
@@ -101,7 +101,7 @@ const changesOf = (markets: number) =>
     }),
   );
 
-/** Every shape of statement that an answer can need, by what it is for. */
+/** Every shape of statement of an answer, by purpose. */
 async function shapes(): Promise<Record<string, readonly string[]>> {
   const select = (slug: string, filters: object) => [compiled(slug, filters).sql];
   const one = ['x'];

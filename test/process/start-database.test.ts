@@ -105,7 +105,7 @@ t.test('the account made for the service is not spoken of', async (t) => {
     DATABASE_URL: database.urlOf('service'),
     FX_SOURCE: 'NOBODY',
   });
-  // The line that comes after all looks at the account.
+  // The last line follows all checks of the account.
   await service.until('stderr', 'FX_SOURCE');
   t.match(await saidBy(service), [/^FX_SOURCE: /]);
 });

@@ -20,7 +20,7 @@ function curlArguments(banner: string): string[] {
   return execFileSync('sh', ['-c', script], { encoding: 'utf8' }).trimEnd().split('\n');
 }
 
-/** Does what curl does with these arguments. */
+/** Executes the request of these curl arguments. */
 async function curl([program, ...args]: string[]): Promise<Response> {
   if (program !== 'curl') throw new Error(`${program} is not curl`);
   const headers = new Headers();
@@ -54,7 +54,7 @@ const isReady = (address: string): Promise<void> =>
 const isDatabaseUp = async (dataDir: string): Promise<boolean> =>
   (await findPostmaster(await chooseInstallation(dataDir))) !== null;
 
-/** Settings that cannot work, what is said of them, and the exit code. */
+/** Invalid settings, with message and exit code. */
 type Fault = [env: Record<string, string>, message: RegExp, code: number];
 
 async function takenPort(test: Pick<typeof t, 'teardown'>): Promise<number> {
@@ -174,7 +174,7 @@ t.test('one Ctrl-C that arrives twice, as under npm, lets running requests end',
 });
 
 t.test('a signal while it starts undoes what was begun', async (t) => {
-  // A signal that came too late, as where a machine stalls, tells nothing.
+  // A late signal, as on a stalled machine, proves nothing.
   await until('it came while it started', async () => {
     const dataDir = await dataFolder(t);
     const service = startService(t, { DATA_DIR: dataDir, LOG_LEVEL: 'info' });
@@ -188,7 +188,7 @@ t.test('a signal while it starts undoes what was begun', async (t) => {
 });
 
 t.test('with DATABASE_URL nothing is migrated, seeded or made', async (t) => {
-  // The shared one would not do: other files add keys to it meanwhile.
+  // Not the shared database, to which other files add keys.
   const { url } = await testDatabase(t, { seeded: true });
   const keysBefore = (await prices(t, { DATABASE_URL: url }, 'keys', 'list', '--json')).stdout;
   const service = startService(t, { DATABASE_URL: url });

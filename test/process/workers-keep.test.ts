@@ -55,7 +55,7 @@ async function replaced(service: Running, times: number): Promise<void> {
 const answerers = ({ stderr }: Running): Set<string | undefined> =>
   new Set([...stderr().matchAll(/"pid":(\d+),.*"request completed"/g)].map(([, pid]) => pid));
 
-/** The process that has answered a caller; 0 while the log does not tell it. */
+/** The pid that answered a client; 0 until the log contains it. */
 function answererOf({ stderr }: Running, { text }: RawConnection): number {
   const [, id] = /^x-request-id: (\S+)/im.exec(text) ?? [];
   const line = stderr()
@@ -78,7 +78,7 @@ t.test('connections without a request outlive the workers that they were with', 
   const used = connections(20);
   const unused = connections(20);
   await ask(used, 1);
-  // Each request is as one sent at the very moment that the worker closes what is idle.
+  // Simulates requests sent at the moment when the worker closes idle connections.
   for (const times of [1, 2]) {
     service.child.kill('SIGHUP');
     await replaced(service, times);

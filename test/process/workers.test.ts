@@ -59,7 +59,7 @@ t.test('no request fails while workers are replaced one by one', async (t) => {
   const sent = tallies.reduce((sum, each) => sum + each.sent, 0);
   t.ok(sent >= 80, `${sent} requests`);
   await until('two times two processes have answered', () => answerers().size === 4);
-  // A request is counted when it is over for its worker, a moment after its client has it all.
+  // The worker counts a request shortly after its client has the answer.
   await until('the metrics are of all workers, also of those that are gone', async () => {
     const text = await (await fetch(metrics)).text();
     const counts = [...text.matchAll(/^prices_request_duration_seconds_count\{.*\} (\d+)$/gm)];
@@ -115,7 +115,7 @@ function childrenOf(pid: number): number {
         readFileSync(`/proc/${process}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1],
       );
     } catch {
-      // It ended meanwhile.
+      // The process has exited.
       return 0;
     }
   };

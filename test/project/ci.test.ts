@@ -7,7 +7,7 @@ import { programOnPath } from '../support/process/browser.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../.ci/run', import.meta.url));
 
-/** Stands in for npm: the script is looked at, not what it runs. */
+/** A stub of npm: the test is about the script, not about its commands. */
 const npm = (failing: string): string => `#!/bin/sh
 test "$*" = test && echo '5 passed, 0 failed'
 test "$*" != '${failing}'

@@ -71,7 +71,7 @@ const migrations = globbed('migrations/*.ts');
 const code = [...src, ...globbed('{seeds,test,bench,clients}/**/*.ts')];
 const tests = globbed('test/**/*.ts');
 
-/** Everything that belongs to the project: what git knows, or would take in. */
+/** All project files: tracked, or untracked and not ignored. */
 const tracked = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], { cwd: ROOT })
   .toString()
   .split('\0')
@@ -229,7 +229,7 @@ t.test('Fastify, Kysely and the process stay where they belong', async (t) => {
       .filter((file) => importsOf(file).some((target) => pattern.test(target)))
       .map((file) => file.path);
   t.same(users(/^(fastify|@fastify\/.*)$/, FASTIFY), []);
-  // The hook that looks keys up hands the database on; its type is all that it needs.
+  // The auth hook only passes the database on and needs just its type.
   const typesOnly = users(/^(kysely|kysely\/.*)$/, KYSELY);
   t.same(
     found(

@@ -23,7 +23,7 @@ t.test('the account of the loader may do all that loads do', async (t) => {
   );
 });
 
-/** Ways to change what was published, or to make the guards look away. */
+/** Ways to change published data or to disable the guards. */
 const FORBIDDEN = [
   'update series_history set mid = 1',
   'delete from series_history',

@@ -3,7 +3,7 @@ import t from 'tap';
 import { LOGINS, type Login, roleName } from '../../src/db/migrate/roles.ts';
 import { roledDatabase } from '../support/database/roles.ts';
 
-/** The data that loads write. The rest is written by triggers, by migrations or by nobody. */
+/** The tables that loads write. Triggers and migrations write the others, if anything does. */
 const DATA = ['currency', 'dimension_value', 'fx_rate', 'price', 'product', 'series'];
 const LEDGER = ['load_batch', 'load_coverage'];
 

@@ -60,7 +60,7 @@ const indexesOf = (markets: readonly Market[]): Promise<MarketIndex[]> =>
     }),
   );
 
-/** The CPU time of a search in milliseconds: what it takes when nothing disturbs it. */
+/** The CPU time of an undisturbed search, in milliseconds. */
 function cpuOf(indexes: readonly MarketIndex[], text: string): number {
   const times = Array.from({ length: 15 }, () => {
     const begun = process.cpuUsage();

@@ -19,7 +19,7 @@ const service = await startListening(t, database, env);
 const name = new URL(database.url).pathname.slice(1);
 const admin = process.env['TEST_DATABASE_URL'] ?? '';
 
-/** Begins an answer, takes the database away while it waits for its reader, and reads on. */
+/** Starts an answer, stops the database during backpressure, and reads on. */
 async function brokenOff(
   test: Parameters<typeof startListening>[0],
   headers: string,

@@ -25,7 +25,7 @@ const NO_BOOK = { PRICE_BOOK_BYTES: '0' };
 
 const noneWaits = () => until('nothing runs', async () => (await lockWaits(database.pool)) === 0);
 
-/** Lets nobody read a table while work runs. */
+/** Blocks all reads of a table while work runs. */
 const whileLocked = <T>(table: string, work: () => Promise<T>): Promise<T> =>
   inTransaction(database.pool, async (client) => {
     await client.query(`lock table ${table} in access exclusive mode`);
@@ -53,7 +53,7 @@ t.test('an answer that is not found in time is a 504, and not looked for any mor
 t.test('nothing runs for a client that is gone', async (t) => {
   const service = await startListening(t, database, NO_BOOK);
   await whileLocked('price', async () => {
-    // Each asks for a market of its own: the second request for a market loads its cache, for all.
+    // Different markets: the second request for one market would load its cache for all.
     const connections = MARKETS.slice(0, 3).map(({ slug }) => {
       const connection = new RawConnection(t, service.port);
       connection.socket.write(question(service, slug));
@@ -100,7 +100,7 @@ t.test('a request that waits for news has no deadline', async (t) => {
 t.test('a body may take longer than the deadline to arrive', async (t) => {
   const service = await startListening(t, database, { ...NO_BOOK, REQUEST_DEADLINE_MS: '300' });
   const text = question(service);
-  // A busy machine may need more than the short time that this service allows.
+  // A busy machine may exceed the short timeout of this service.
   await until('it is answered', async () => {
     const connection = new RawConnection(t, service.port);
     connection.socket.write(text.slice(0, -1));

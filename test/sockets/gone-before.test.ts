@@ -13,7 +13,7 @@ t.test('a client that is gone before its request is looked at is no failure', as
   const service = await startListening(t, await testDatabase(t));
   const seen: (string | undefined)[] = [];
   service.app.server.on('request', ({ socket }) => seen.push(socket.remoteAddress));
-  // Which comes first, the look or the reset, is not up to the test.
+  // The order of revision check and reset is not deterministic.
   await until('some had no address any more', async () => {
     const connections = Array.from({ length: 20 }, () => new RawConnection(t, service.port));
     await Promise.all(

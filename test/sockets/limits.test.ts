@@ -12,7 +12,7 @@ import {
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** Requests that stay inside, since what they read is locked, until `free` is called. */
+/** Requests that wait for a lock until `free` is called. */
 async function holding(test: Test, { pool }: TestDatabase) {
   const owner = await pool.connect();
   await owner.query('begin; lock table price in access exclusive mode');

@@ -15,7 +15,7 @@ const CLOSE = `${HOST}Connection: close\r\n`;
 const JSON_TYPE = 'Content-Type: application/json\r\n';
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
-/** A request line and headers that no server may take, by what is wrong with them. */
+/** Invalid request lines and headers, by their fault. */
 const post = (headers: string, body: string) => (key: string) =>
   `POST /v3/prices/nickel HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n` +
   `${JSON_TYPE}${headers}\r\n${body}`;
@@ -71,7 +71,7 @@ async function isAlive(t: Test, { port }: ListeningService): Promise<boolean> {
   return status === 200;
 }
 
-/** The line of the log that tells what became of a request. */
+/** The log line with the outcome of a request. */
 async function toldOf({ lines }: ListeningService, requestId: string): Promise<object> {
   const line = (): string | undefined =>
     lines.find((each) => each.includes(`"${requestId}"`) && each.includes('"status":'));
@@ -101,7 +101,7 @@ t.test('headers and addresses that are too large are refused by name', async (t)
   t.equal(faultOf(headers, 'headers_too_large', 431), null);
   const many = `${HOST}${'X-A: b\r\n'.repeat(3_000)}`;
   t.equal(faultOf(await exchange(t, service.port, get(many)), 'headers_too_large', 431), null);
-  // The client goes on sending: it reads its answer all the same.
+  // The client keeps sending and still reads its answer.
   const endless = await exchange(t, service.port, 'GET /live HTTP/1.1\r\nX-A: ', big(2_000_000));
   t.equal(faultOf(endless, 'headers_too_large', 431), null);
   const address = await exchange(t, service.port, get(CLOSE, `/live?${big(9_000)}`));

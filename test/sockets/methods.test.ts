@@ -3,7 +3,7 @@ import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { exchange, startListening } from '../support/http/sockets.ts';
 
-/** Every method that Node's parser knows; CONNECT asks for a tunnel, not for an address. */
+/** All methods of Node's parser except CONNECT, which requests a tunnel. */
 const ODD = METHODS.filter((each) => !['CONNECT', 'OPTIONS'].includes(each));
 
 const HEAD = 'Host: test\r\nConnection: close\r\n';

@@ -169,7 +169,7 @@ t.test('the metrics have a port of their own, and tell the state of the parts', 
   has(/prices_looks_total [1-9]/);
   has('prices_statements_waiting 0');
   has('prices_requests_running 0');
-  // An increase can be seen of what was told before it.
+  // `increase()` needs a sample from before the increase.
   has('prices_refusals_total{code="internal_error"} 0');
   has(
     new RegExp(`prices_latest_publication_timestamp_seconds{market="${BULK_MARKET.slug}"} 1\\d{9}`),

@@ -20,7 +20,7 @@ const SETTINGS = {
   HEADERS_TIMEOUT_MS: '200',
 };
 
-/** PostgreSQL tells every statement and every parameter, also of those that fail. */
+/** PostgreSQL logs every statement and parameter, including failed ones. */
 const TALKATIVE = {
   logging_collector: 'on',
   log_directory: 'told',

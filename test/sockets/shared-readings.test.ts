@@ -33,7 +33,7 @@ for (const [path, statement] of Object.entries(SHARED)) {
       first.socket.write(getText(path, key));
       await until('it is read', async () => (await waiting(statement)) === 1);
       second.socket.write(getText(path, key));
-      // It looks later than the second one, so that one waits for what is read by now.
+      // Its revision check comes later, so the second request waits for the current read.
       t.equal((await exchange(t, service.port, getText('/v3/me', service.key))).status, 200);
       first.socket.destroy();
       await until('one has left', () =>

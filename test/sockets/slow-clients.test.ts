@@ -13,7 +13,7 @@ import {
 
 const HOST = 'Host: test\r\n';
 
-/** Short times, so that the tests need not wait: Node looks once a second. */
+/** Short timeouts for fast tests; Node checks them once a second. */
 const HASTY = { HEADERS_TIMEOUT_MS: '200', REQUEST_TIMEOUT_MS: '400' };
 
 t.test('a client that sends slowly, or nothing, is refused and let go', async (t) => {

@@ -51,7 +51,7 @@ t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
   await until('the service has stopped', isStopped);
 });
 
-/** True if the port lets nobody in any more. */
+/** True if the port rejects connections. */
 const refused = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { BodyStream } from '../../src/std/body.ts';
 
-/** Takes everything at once, as a client who reads fast, and notes each write. */
+/** A sink like a fast client; it records each write. */
 class Taker extends Writable {
   readonly writes: Buffer[] = [];
   readonly #taken: (bytes: Buffer) => void;
@@ -48,7 +48,7 @@ t.test('others run between the writes of a body that is taken at once', async (t
   const begun = performance.now();
   let since = 0;
   let most = 0;
-  // The system is slow to take it: what Node writes at once is written at once.
+  // Simulates a slow socket; synchronous writes of Node stay synchronous.
   const taker = new Taker(() => {
     since += 1;
     most = Math.max(most, since);

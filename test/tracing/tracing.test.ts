@@ -43,7 +43,7 @@ const ask = (address: string, path = PATH, headers: Record<string, string> = {},
     body: JSON.stringify(body),
   });
 
-/** Asks for series with a body that comes after the headers were read. Returns the revision. */
+/** Requests series with a body that arrives after the headers. Returns the revision. */
 async function askLate(address: string, headers: Record<string, string>): Promise<unknown> {
   const all = { 'x-api-key': key, 'content-type': 'application/json', ...headers };
   const asking = request(`${address}${PATH}`, {

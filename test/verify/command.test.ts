@@ -11,7 +11,7 @@ t.test('the account of the service verifies, and the exit code says what came of
   const verify = (...args: string[]) =>
     prices(t, { DATABASE_URL: database.urlOf('service') }, 'db', 'verify', ...args);
   const clean = await verify();
-  // On a slow machine it tells how far it is.
+  // On a slow machine the command prints its progress.
   t.match(clean, { code: 0, stderr: /^(\d+ of \d+: .+\n)*$/ });
   t.match(clean.stdout, new RegExp(`^${RULES.length} rules looked at, none is broken \\(revision`));
   const { rows } = await database.pool.query('select revision_text(3) as revision');

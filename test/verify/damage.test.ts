@@ -5,7 +5,7 @@ import { inTransaction } from '../support/database/minimal-data.ts';
 import { DAMAGES } from './damages.ts';
 import { storedWorld } from './support.ts';
 
-/** Does damage as nobody may, looks at every rule, and takes it back. */
+/** Inserts damage with the guards disabled, runs every rule, and rolls back. */
 const foundAfter = (pool: pg.Pool, statements: readonly string[]): Promise<string[]> =>
   inTransaction(
     pool,

@@ -32,7 +32,7 @@ t.test('nothing is found after random commits of every kind', async (t) => {
   await writeMinimalData(pool);
   const { transact } = await publisherOn(pool, 20_261_122);
   for (let round = 0; round < 60; round += 1) await transact();
-  // It counts no corrections, and publishes what it takes away in one revision as new.
+  // The model counts no corrections: a withdrawal and publication in one revision is new.
   const rules = RULES.filter(({ name }) => name !== 'corrections-counted');
   t.strictSame(await findings(client, rules), []);
 });

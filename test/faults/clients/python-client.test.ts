@@ -8,7 +8,7 @@ import {
   TIMEOUT,
 } from './unreliable-server.ts';
 
-/** Calls in threads, each for a code of its own; prints them when they have ended. */
+/** Runs calls in threads, each for its own code, and prints their outcomes. */
 const PROGRAM = `
 import itertools, json, threading, time
 import commodity_prices as cp

@@ -38,9 +38,8 @@ const TIMES = byLength(
 const [HEADERS_MS, REQUEST_MS, STALL_MS] = byLength([500, 1_000, 2_000], [10_000, 15_000, 30_000]);
 
 /**
- * Readers who ask for much and take nothing of it, one after another: many largest answers at once
- * are F47. Returns how long the last of them is held after the last byte that went to any, and how
- * much lay there for each.
+ * Stalled readers of large answers, one after another (concurrent ones are F47). Returns the time
+ * from the last byte sent to the last close, and the unread bytes of each.
  */
 async function readers(test: Test, service: ServiceProcess, count: number, arrivalMs: number) {
   const connections: RawConnection[] = [];
@@ -69,7 +68,7 @@ async function readers(test: Test, service: ServiceProcess, count: number, arriv
   return { ms: performance.now() - since, unreadMb: most / 2 ** 20 / count };
 }
 
-/** Others, who ask all the time: a thread that asks, and what they waited for in a warm service. */
+/** Other clients: a load thread, and its latencies before the slow clients. */
 async function others(test: Test, service: ServiceProcess) {
   const ask = { path: `/v3/prices/${BULK_MARKET.slug}`, body: '{}' };
   // The idle timeout must not close the connections of a client that stalls and sends late.
@@ -83,7 +82,7 @@ async function others(test: Test, service: ServiceProcess) {
   return { load, before: load.answers.slice(from) };
 }
 
-/** Clients who send headers slowly, and others a body: a little ten times a second. */
+/** Clients that send headers or a body slowly: a few bytes ten times a second. */
 function slowClients({ port, key }: ServiceProcess, count: number, arrivalMs: number) {
   const post =
     `POST /v3/prices/${BULK_MARKET.slug} HTTP/1.1\r\n${HOST}x-api-key: ${key}\r\n` +
@@ -100,7 +99,7 @@ function answered(
   service: ServiceProcess,
   meanwhile: readonly ConnectionAnswer[],
 ): void {
-  // A connection on which nothing comes or goes for so long is one of those as well.
+  // The stall timeout also applies to connections without any traffic.
   test.same(
     meanwhile.filter(({ status, ms }) => status !== 200 && ms < HEADERS_MS),
     [],
@@ -116,7 +115,7 @@ fault(
   async (t) => {
     const service = await startServiceProcess(t, database, TIMES);
     const count = byLength(20, 500);
-    // Slow clients come by and by: all at once they are F16b.
+    // Slow clients connect one after another; all at once they are F16b.
     const begin = await slowClients(service, count, byLength(400, 5_000));
     const { load, before } = await others(t, service);
     const seen = load.answers.length;

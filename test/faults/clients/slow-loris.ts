@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { answerOf, RawConnection } from '../../support/http/sockets.ts';
 
-/** Clients that begin a request and send the rest of it byte by byte. */
+/** Clients that start a request and send the rest byte by byte. */
 export interface SlowClients {
   readonly count: number;
   /** The bytes that each client sends first, and then repeatedly. */
@@ -12,7 +12,7 @@ export interface SlowClients {
   readonly drip: string;
 }
 
-/** When they come and send: one after another in so long, or in one instant for 0. */
+/** Timing: the clients connect within `arrivalMs`, all at once for 0. */
 export interface Pace {
   readonly port: number;
   readonly arrivalMs: number;
@@ -23,11 +23,11 @@ export interface Pace {
 export interface ClosedSlowClients {
   /** The longest time that a connection stayed open. */
   readonly ms: number;
-  /** The answers that they got, each once. */
+  /** The distinct statuses of their answers. */
   readonly statuses: readonly number[];
 }
 
-/** Two kinds at the same time, and what becomes of each. */
+/** A value for each of two kinds of clients. */
 type Pair<T> = readonly [T, T];
 
 interface Task {
@@ -36,10 +36,9 @@ interface Task {
 }
 
 /**
- * A thread of their own, so that others who measure do not wait for them, and one for all kinds:
- * slow clients have machines of their own, and must not take every core of this one. It is ready
- * when this resolves.
- * @returns what lets them begin
+ * Starts one thread for all slow clients: they must neither delay the measuring thread nor use
+ * every core. Resolves when the thread is ready.
+ * @returns a function that starts the clients
  */
 export async function slowLoris(
   pace: Pace,
@@ -60,7 +59,7 @@ interface SlowConnection {
   readonly drip: string;
 }
 
-/** Each client sends its bytes at times of its own: clients know nothing of each other. */
+/** Sends the bytes of the clients with different phases, as independent clients do. */
 function dripAll(clients: readonly SlowConnection[], dripMs: number): NodeJS.Timeout {
   const phases = dripMs / 10;
   let phase = 0;
@@ -75,7 +74,7 @@ function dripAll(clients: readonly SlowConnection[], dripMs: number): NodeJS.Tim
 
 async function endOf(connection: RawConnection): Promise<{ ms: number; status: number }> {
   const begun = performance.now();
-  // Looking again and again whether it is closed would cost the machine more than the fault does.
+  // Polling would cost more CPU than the fault itself.
   await connection.closed;
   return { ms: performance.now() - begun, status: answerOf(connection.text).status };
 }
@@ -123,8 +122,8 @@ export interface ServerConnection {
 }
 
 /**
- * The connections to a port of this machine, as the system knows them, by the port of the client:
- * one that does not read learns of nothing.
+ * The connections to a local port by client port, as the kernel reports them: a client that does
+ * not read cannot notice a close.
  */
 export async function connectionsTo(port: number): Promise<ReadonlyMap<number, ServerConnection>> {
   const lines = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);

@@ -12,7 +12,7 @@ import {
 
 const CLIENT = new URL('../../../clients/typescript/client.js', import.meta.url).href;
 
-/** Calls side by side, each for a code of its own; prints them when they have ended. */
+/** Runs calls concurrently, each for its own code, and prints their outcomes. */
 const PROGRAM = `
 import { createClient, PricesError } from '${CLIENT}';
 const client = createClient({ timeoutMs: ${TIMEOUT * 1_000} });

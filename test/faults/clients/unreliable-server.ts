@@ -18,7 +18,7 @@ const PAUSE_MAX = 2;
 /** A `Retry-After` beyond every deadline. */
 const RETRY_AFTER_HUGE = '999999999';
 
-/** An attempt as the server saw it; a client may not come back before `notBeforeMs`. */
+/** An attempt as the server saw it; the client may not retry before `notBeforeMs`. */
 interface Attempt {
   readonly outcome: 'answered' | 'failed' | 'refused for long';
   readonly atMs: number;
@@ -50,7 +50,7 @@ function refuse(reply: ServerResponse, status: number): Attempt {
   return { outcome, atMs, notBeforeMs: after === '1' ? atMs + 1_000 : atMs };
 }
 
-/** Answers a call for a code in one of many ways. */
+/** Answers a call in a random way. */
 function answer(reply: ServerResponse, code: string): Attempt {
   const $metadata = { market: 'nickel', revision: 'abcd.1', count: 1, warnings: [] };
   const body = JSON.stringify({ $metadata, data: [{ code }] });
@@ -62,7 +62,7 @@ function answer(reply: ServerResponse, code: string): Attempt {
     return { outcome: 'answered', atMs, notBeforeMs: atMs };
   }
   if (way === 429 || way === 503) return refuse(reply, way);
-  // One in thirty says nothing more.
+  // One in ten sends nothing more.
   if (Math.random() > 0.1) {
     if (way === 304) reply.writeHead(304).end();
     else if (way === 'cut') reply.destroy();
@@ -72,27 +72,27 @@ function answer(reply: ServerResponse, code: string): Attempt {
   return { outcome: 'failed', atMs, notBeforeMs: atMs };
 }
 
-/** True if the end of a call is not what its attempts explain. */
+/** True if the attempts of a call do not explain its outcome. */
 function isWrong([code, got, seconds]: Call, attempts: readonly Attempt[]): boolean {
   const outcomes = attempts.map(({ outcome }) => outcome);
   if (attempts.length > ATTEMPTS_MAX) return true;
   if (typeof got !== 'string') {
     return got.join() !== code || outcomes.indexOf('answered') !== outcomes.length - 1;
   }
-  // An answer that came too late for the call may have been sent.
+  // The server may have sent an answer after the deadline of the call.
   if (seconds > TIMEOUT - PAUSE_MAX) return false;
   const hasReason = outcomes.length === ATTEMPTS_MAX || outcomes.at(-1) === 'refused for long';
   return outcomes.includes('answered') || !hasReason;
 }
 
-/** Attempts that came before the service wanted them, but for the slack of a timer. */
+/** Attempts before Retry-After had passed, minus timer slack. */
 const earlyOf = (attempts: readonly Attempt[]): number =>
   attempts.filter(({ atMs }, at) => atMs < (attempts[at - 1]?.notBeforeMs ?? 0) - 50).length;
 
 /**
  * Runs calls of a client against a server that answers 200, 429, 503 and 304, cuts connections and
- * falls silent, in random order. Each call asks for a code of its own.
- * @param run makes the calls and returns them when they have ended
+ * stalls, in random order. Each call requests its own code.
+ * @param run makes the calls and returns their outcomes
  */
 export async function callsAgainstUnreliableServer(
   test: typeof t,

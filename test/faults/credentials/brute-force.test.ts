@@ -19,7 +19,7 @@ import { byLength, fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
 
-/** The same text with another letter at a place. */
+/** Replaces the letter at an index. */
 const changed = (text: string, at: number): string =>
   text.slice(0, at) + (text[at] === 'a' ? 'b' : 'a') + text.slice(at + 1);
 
@@ -41,7 +41,7 @@ function refusedAll(test: Test, answers: readonly HttpAnswer[], what: string): n
 const median = (answers: readonly HttpAnswer[]): number =>
   answers.map(({ ms }) => ms).toSorted((a, b) => a - b)[answers.length >> 1] ?? 0;
 
-/** By how many µs the medians differ of keys whose id is known and of those of nobody. */
+/** Difference of the median latencies of known and unknown key ids, in µs. */
 async function difference(service: ServiceProcess, near: readonly string[]): Promise<number> {
   const known: HttpAnswer[] = [];
   const unknown: HttpAnswer[] = [];
@@ -58,8 +58,8 @@ const FAILED_PER_MINUTE = 30;
 const AT_ONCE = 64;
 
 /**
- * Guesses again and again at a service that holds the network of the guesser, many at once as soon
- * as one more is allowed. Returns how many were looked at.
+ * Guesses keys at a service that limits failures per network, many at once whenever the limit
+ * allows one more. Returns the number of guesses that the service checked.
  */
 async function guessAtOnce(test: Test, service: ServiceProcess): Promise<number> {
   const begun = performance.now();
@@ -111,7 +111,7 @@ fault(
     });
     const begun = performance.now();
     const held = await sendAll(t, limited, valid.slice(0, 300), AT_ONCE);
-    // Each two seconds allow one more, and none of those under way knows of the others' failure.
+    // The limit admits one more every two seconds; requests in flight do not see others' failures.
     const most = FAILED_PER_MINUTE + AT_ONCE + Math.ceil((performance.now() - begun) / 2_000);
     const counts = countsOf(held);
     const refused = counts['401'] ?? 0;

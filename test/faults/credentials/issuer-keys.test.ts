@@ -17,7 +17,7 @@ const STRANGERS = byLength(300, 2_000);
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** Both clocks that times are told by, which a test sets forward. */
+/** Advances both clocks, `Date` and `performance`. */
 function clockOf(test: Test): (ms: number) => void {
   let ahead = 0;
   const [date, steady] = [Date.now, performance.now];
@@ -32,7 +32,7 @@ function clockOf(test: Test): (ms: number) => void {
   };
 }
 
-/** An issuer whose keys a test changes, and the application that trusts it, as it is by itself. */
+/** An issuer with changeable keys, and an application with default settings that trusts it. */
 async function world(test: Test) {
   const issuer = { fetches: 0, kids: ['old'], isBroken: false };
   const pair = keyPair('ES256');
@@ -56,7 +56,7 @@ async function world(test: Test) {
   return { issuer, ask, comesTo };
 }
 
-/** Sends tokens of keys that nobody knows, each with a long name; what of them is kept. */
+/** Sends tokens with long unknown key ids; returns the memory that they occupy. */
 async function strangers(test: Test, ask: (kid: string) => Promise<string>) {
   const many = async (count: number): Promise<Set<string>> => {
     const told = new Set<string>();

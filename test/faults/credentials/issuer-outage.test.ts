@@ -23,7 +23,7 @@ const MIB = 1_024 * 1_024;
 const { JWT_ISSUER, JWT_AUDIENCE } = HS256;
 const ISSUER = { JWT_ISSUER, JWT_AUDIENCE };
 
-/** A service whose issuer can be changed while it runs, and how often it was asked for its keys. */
+/** A service with a changeable issuer, and the number of key set fetches. */
 async function issued(test: Test, first: RequestListener) {
   const issuer = { fetches: 0, answer: first };
   const url = await serve(test, (request, response) => {
@@ -58,7 +58,7 @@ const BROKEN: Readonly<Record<string, RequestListener>> = {
   },
 };
 
-/** Sends tokens of keys that nobody knows; tells how often the issuer was asked because of them. */
+/** Sends tokens with unknown key ids; returns the number of fetches that they caused. */
 async function strange(
   test: Test,
   { port, issuer }: Pick<Awaited<ReturnType<typeof issued>>, 'port' | 'issuer'>,
@@ -83,7 +83,7 @@ async function strange(
   return within(fetches, allowed, 'fetches');
 }
 
-/** A service in a process of its own, whose issuer has a key set of 50 MB: what that costs. */
+/** Measures the memory of a service process whose issuer has a key set of 50 MB. */
 async function hugeSet(test: Test): Promise<Record<'taken' | 'grown', Bounded>> {
   let sent = 0;
   const url = await serve(test, (_request, response) => {

@@ -16,23 +16,23 @@ const ASK = { path: '/v3/prices' };
 const PER_SECOND = 50;
 /** Lifetimes of the key that expires under load and of the rotated key. */
 const LIFE_MS = 4_000;
-/** An end is kept to the second. */
+/** Tolerance of an expiry. */
 const SECOND = 1_000;
 
 const idOf = (key: string): string => publicIdOf(key) ?? '';
 
-/** Ends every session of the service, also the one that listens. */
+/** Terminates all sessions of the service, including the LISTEN session. */
 async function endSessions({ pool }: TestDatabase): Promise<void> {
   await pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and application_name like 'commodity-prices%'
       and application_name <> 'commodity-prices test'`);
 }
 
-/** A machine that is slow to make the sessions anew is as if the database were away. */
+/** Allows for a machine that reconnects slowly: it looks like a database outage. */
 const isAway = (each: HttpAnswer): boolean =>
   /^(database|auth)_unavailable$/.test(codeOf(each) ?? '');
 
-/** Revokes a key while requests go on with it; returns how long it went on to work, in ms. */
+/** Revokes a key under load; returns how long it still worked, in ms. */
 async function revoked(test: Test, isDeaf: boolean): Promise<{ sent: number; workedMs: number }> {
   const database = await testDatabase(test);
   const service = await startServiceProcess(test, database);
@@ -66,14 +66,14 @@ interface Seen {
   readonly workedMs: number;
 }
 
-/** A time of the database as `performance.now()` tells times: the machine has one clock. */
+/** Converts a database time to `performance.now()`: both run on one machine. */
 const momentOf = (instant: string | null): number =>
   Date.parse(instant ?? '') - (Date.now() - performance.now());
 
-/** True if a request was sent when its key had ended for a second. */
+/** True if a request was sent more than a second after its key expired. */
 const isLate = ({ endedAt, ms }: HttpAnswer, end: number): boolean => endedAt - ms >= end + SECOND;
 
-/** Looks whether a key worked until its end, to the second, and no longer. */
+/** Checks that a key worked until its expiry, to the second, and no longer. */
 function keptToItsEnd(
   test: Test,
   what: string,
@@ -98,7 +98,7 @@ function keptToItsEnd(
   return { sent: answers.length, workedMs: Math.max(0, ...good.map((at) => at - end)) };
 }
 
-/** Lets a key expire, and another be over after its grace, while requests go on with both. */
+/** Lets a key expire and the grace of a rotated key end, under load on both. */
 async function ended(test: Test, isDeaf: boolean): Promise<Seen[]> {
   const database = await testDatabase(test);
   const { db } = database;

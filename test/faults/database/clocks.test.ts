@@ -27,8 +27,7 @@ const renamed = ({ pool }: TestDatabase, name: string): Promise<number> =>
   inRevision(pool, `update price set name = '${name}' where code = 'CP-NI-0001'`);
 
 /**
- * The state that is left where the clock of the database was an hour ahead, until now: its last
- * commit has a time that is still to come.
+ * Simulates a database clock that was an hour ahead until now: the last commit has a future time.
  */
 const setBack = ({ pool }: TestDatabase): Promise<unknown> =>
   inTransaction(pool, async (client) => {
@@ -37,13 +36,13 @@ const setBack = ({ pool }: TestDatabase): Promise<unknown> =>
       where number = (select max(number) from revision)`);
   });
 
-/** The revisions and times that commits get, as answers name them, one after another. */
+/** Commits repeatedly; returns the revisions and times from the answers. */
 async function statesOf(database: TestDatabase, target: Target): Promise<[bigint, string][]> {
   const states: [bigint, string][] = [];
   for (let count = 0; count < COMMITS; count += 1) {
     await renamed(database, `Name ${count}`);
     const { revision, asOf } = JSON.parse((await ask(target)).text).$metadata;
-    // Written with six digits, times are in the order of their texts.
+    // With six fractional digits, times sort as text.
     states.push([BigInt(revision.split('.')[1]), utcMicroseconds(asOf)]);
   }
   return states;

@@ -25,14 +25,14 @@ const ASKS: readonly HttpRequest[] = SPECIFIED.map(({ slug }) => ({
   body: JSON.stringify({ options: { includeSeries: true } }),
 }));
 
-/** Settings of a service of which every answer needs the database, and that counts. */
+/** Settings of a service with metrics whose every answer needs the database. */
 const ENV = { PRICE_BOOK_BYTES: '0', ...WITH_METRICS };
 
-/** Good answers that are not what they were. */
+/** Answers with status 200 that differ from the original ones. */
 const wrongOf = (answers: readonly HttpAnswer[], before: readonly HttpAnswer[]): HttpAnswer[] =>
   answers.filter(({ status, text }, at) => status === 200 && text !== before[at]?.text);
 
-/** Changes a bit of a page in the midst of a file, whatever it means there. */
+/** Flips a bit in the middle of a file. */
 async function spoil(path: string): Promise<void> {
   const file = await open(path, 'r+');
   const { size } = await file.stat();
@@ -62,7 +62,7 @@ fault(
       where oid = 'series'::regclass
         or oid in (select indexrelid from pg_index where indrelid = 'series'::regclass)`);
     await cluster.stop();
-    // The table and what is read instead of it.
+    // The table and its indexes.
     for (const { path } of rows) await spoil(join(cluster.folder, path));
     await cluster.restart('fast');
     const service = await start();
@@ -72,7 +72,7 @@ fault(
     const failed = after.filter(({ status }) => status !== 200);
     t.ok(failed.length > 0, 'the page was needed');
     for (const each of failed) {
-      // An answer that had begun breaks off: it is no document.
+      // A started answer is cut off: it is no valid document.
       if (each.status !== 0) t.match(codeOf(each), /^(internal_error|database_unavailable)$/);
     }
     await until('the log tells it', () => /invalid page|checksum/.test(service.running.stderr()));

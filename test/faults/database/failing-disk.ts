@@ -4,10 +4,10 @@ import type { Cluster } from '../../support/database/cluster.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
-/** Calls that bring bytes to a disk for good. */
+/** System calls that flush writes. */
 const SYNCS = 'fsync,fdatasync';
 
-/** Makes what processes bring to the disk fail; null where that may not be done. */
+/** Makes the flushes of processes fail by strace; null if that is not possible. */
 function traced(test: Test, pids: readonly number[]): Promise<'EIO' | null> {
   const args = ['-f', '-o', '/dev/null', '-e', `trace=${SYNCS}`, '-e', `inject=${SYNCS}:error=EIO`];
   const tracer = spawn('strace', [...args, ...pids.flatMap((pid) => ['-p', String(pid)])], {
@@ -27,9 +27,8 @@ function traced(test: Test, pids: readonly number[]): Promise<'EIO' | null> {
 }
 
 /**
- * The disk under a server fails from now on, for as long as the server runs: no sync of it
- * succeeds. PostgreSQL ends itself at the next one, since nothing tells what of its writes was
- * kept; where no call can be made to fail, it is ended.
+ * Makes every flush of a server fail until it exits. PostgreSQL panics at the next one, because it
+ * cannot know which writes were kept. Without strace the server is killed instead.
  */
 export async function failDisk(test: Test, cluster: Cluster): Promise<'EIO' | 'SIGKILL'> {
   const how = await traced(test, await cluster.processes());

@@ -25,7 +25,7 @@ import { byLength, fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
 
-/** Their points are read from the database: only the prices of a market are cached. */
+/** Requests with points, which no cache holds: every answer needs the database. */
 const ASKS: readonly HttpRequest[] = [
   {
     path: '/v3/prices/nickel',
@@ -72,7 +72,7 @@ function tolerable(test: Test, all: readonly HttpAnswer[]): number {
   return failed.length;
 }
 
-/** Waits until the service answers as many at once as it has connections. */
+/** Waits until the service uses all its connections concurrently. */
 async function whole(service: ServiceProcess): Promise<number> {
   const begun = performance.now();
   const each = (): Promise<void> => until('all connections are there', () => answers(service));
@@ -115,7 +115,7 @@ const IN_USE: readonly Watched[] = [
   { name: 'prices_requests_waiting', labels: {} },
 ];
 
-/** Requests at a rate, until so long is over and some were answered and some turned away. */
+/** Runs a load for a minimum time and until some requests were answered and some rejected. */
 async function paced(test: Test, service: ServiceProcess, rate: number, needs: readonly number[]) {
   const load = openLoad(test, service, ASKS, rate);
   await pause(byLength(1_000, 15_000, 200_000));
@@ -187,7 +187,7 @@ fault(
   },
 );
 
-/** Takes connections until the server has none left. */
+/** Opens connections until the server has none left. */
 async function fill(test: Test): Promise<pg.Client[]> {
   const taken: pg.Client[] = [];
   for (;;) {
@@ -204,11 +204,11 @@ async function fill(test: Test): Promise<pg.Client[]> {
   }
 }
 
-/** The sessions of the service, each of which is ended. */
+/** Terminates the sessions of the service. */
 const END_SESSIONS = `select pg_terminate_backend(pid) from pg_stat_activity
   where application_name like 'commodity-prices%'`;
 
-/** Takes all connections of the server, also those of the service, which comes back for its own. */
+/** Takes all connections of the server, including those of the service, which then reconnects. */
 async function takeAll(test: Test): Promise<pg.Client[]> {
   const taken = await fill(test);
   await until('the service has none', async () => {
@@ -220,7 +220,7 @@ async function takeAll(test: Test): Promise<pg.Client[]> {
   return taken;
 }
 
-/** Lines of a log that tell one cause, the one told most; of what is refused each has a line. */
+/** The number of log lines of the most frequent cause; each rejection logs its error. */
 function causesIn(log: string): number {
   const whole = log.slice(0, log.lastIndexOf('\n') + 1).split('\n');
   const lines = whole.filter((line) => /^\{.*"err":/.test(line)).map((line) => JSON.parse(line));
@@ -249,7 +249,7 @@ fault(
     await Promise.all(taken.map((client) => client.end()));
     const back = await whole(service);
     const all = await load.stop();
-    // One more is at the beginning of the first second.
+    // Plus one at the start of the first second.
     const most = Math.ceil(seconds) + 1;
     t.ok(causes > 0 && causes <= most, `${causes} lines tell why; at most ${most} may`);
     return {

@@ -28,7 +28,7 @@ import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
 type Test = typeof t;
 
 const RATE = byLength(25, 50);
-/** Their points are read from the database: only the prices of a market are cached. */
+/** Requests with points, which no cache holds: every answer needs the database. */
 const QUESTIONS: readonly HttpRequest[] = [
   {
     path: '/v3/prices/nickel',
@@ -42,16 +42,16 @@ const QUESTIONS: readonly HttpRequest[] = [
   { path: '/v3/prices' },
 ];
 
-/** The largest body that is read. */
+/** The maximum body size. */
 const LARGEST: readonly HttpRequest[] = [
   { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}'.padEnd(131_072) },
 ];
 
 const cluster = await ownCluster(t);
-/** Every answer needs the database; the gate is what a service has by itself. */
+/** Settings: every answer needs the database, with the default gate. */
 const ENV = { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', RUNNING_MAX: '64', WAITING_MAX: '128' };
 const service = await cluster.using((database) => startServiceProcess(t, database, ENV));
-/** The same behind a wire that can be cut. */
+/** The same behind a proxy that can be cut. */
 const proxy = await tcpProxyTo(t, cluster.url);
 const wired = await cluster.using((database) =>
   startServiceProcess(t, { ...database, url: proxy.url }, ENV),
@@ -66,13 +66,13 @@ const isReady = async (target: ServiceProcess): Promise<boolean> =>
   (await send(false, target, { path: '/ready' })).status === 200;
 const ready = (): Promise<boolean> => isReady(service);
 
-/** Requests that go on, and what the service says of them. */
+/** A running load and the log of the service. */
 interface Loaded extends OpenLoad {
-  /** Its log since they began. */
+  /** The log since the start of the load. */
   log(): string;
 }
 
-/** Requests that go on at a rate; the service is in order when they begin. */
+/** Starts a load at a rate on a healthy service. */
 async function loaded(test: Test, rate = RATE): Promise<Loaded> {
   await until('the service is ready', ready);
   const before = service.running.stderr().length;
@@ -81,13 +81,13 @@ async function loaded(test: Test, rate = RATE): Promise<Loaded> {
   return { ...load, log: () => service.running.stderr().slice(before) };
 }
 
-/** Waits until so many more were answered. */
+/** Waits for this many more answers. */
 const more = (load: OpenLoad, count: number): Promise<void> => {
   const goal = load.answers.length + count;
   return until('more are answered', () => load.answers.length >= goal);
 };
 
-/** Waits until requests are answered as if nothing had been; returns how long after `since`. */
+/** Waits until requests are answered normally again; returns the time since `since`. */
 async function recovered(load: OpenLoad, since: number): Promise<number> {
   const good = ({ status, endedAt }: HttpAnswer): boolean => status === 200 && endedAt > since;
   await until('one is answered', () => load.answers.some(good));
@@ -117,8 +117,8 @@ const longestOf = ({ answers }: OpenLoad, most: number): Bounded =>
   within(quantile(answers, 1), most);
 
 const SILENT = /^(database_unavailable|auth_unavailable|overloaded|query_timeout)$/;
-/** A machine that stalls is as silent as a database that does. */
-const DOWN_MESSAGE = byLength(SILENT, /^(database_unavailable|auth_unavailable|overloaded)$/);
+/** Codes of an outage. In short runs a stalled machine may look like a silent database. */
+const DOWN_CODES = byLength(SILENT, /^(database_unavailable|auth_unavailable|overloaded)$/);
 
 const isUp = (): Promise<boolean> =>
   cluster.query('select 1').then(
@@ -127,8 +127,8 @@ const isUp = (): Promise<boolean> =>
   );
 
 /**
- * Does a fault with each share of the processor, under 60 % of the load that is sustained there.
- * A request may take longer than a second only at half a core, where PostgreSQL itself does.
+ * Runs a fault at each CPU share, under 60 % of the capacity there. Only at half a core may a
+ * request take longer than a second, because PostgreSQL itself does.
  */
 async function atShares(test: Test, work: (load: Loaded, rate: number) => Promise<void>) {
   let figures: Figures = {};
@@ -136,7 +136,7 @@ async function atShares(test: Test, work: (load: Loaded, rate: number) => Promis
     const rate = await rateAt(test, quota, share, service, QUESTIONS, RATE);
     const load = await loaded(test, rate.perSecond);
     await work(load, rate.perSecond);
-    const { requests, failed } = await tolerable(test, load, DOWN_MESSAGE);
+    const { requests, failed } = await tolerable(test, load, DOWN_CODES);
     const longest = quantile(load.answers, 1);
     figures = {
       ...figures,
@@ -159,7 +159,7 @@ fault(
     const rounds = byLength(2, 5);
     const figures = await atShares(t, async (load, rate) => {
       for (let round = 0; round < rounds; round += 1) {
-        // PostgreSQL ends all other sessions as well then, and recovers.
+        // PostgreSQL then terminates all other sessions and recovers.
         await cluster.killBusy('commodity-prices');
         await until('the server is back', isUp);
         await recovered(load, performance.now());
@@ -189,7 +189,7 @@ fault(
     const load = await loaded(t);
     await cluster.restart('immediate');
     const after = await recovered(load, performance.now());
-    const { requests, failed } = await tolerable(t, load, DOWN_MESSAGE);
+    const { requests, failed } = await tolerable(t, load, DOWN_CODES);
     return { requests, 'recovered after': within(after, 2_000), '503': failed };
   },
 );
@@ -202,7 +202,7 @@ const KINDS = {
 
 type Kind = keyof typeof KINDS;
 
-/** Takes the database away for so long; returns when it went and when it was back. */
+/** Stops the database for a given time; returns the times of stop and return. */
 async function away(kind: Kind, ms: number): Promise<{ went: number; back: number }> {
   const [take, give] = KINDS[kind];
   const went = performance.now();
@@ -212,7 +212,7 @@ async function away(kind: Kind, ms: number): Promise<{ went: number; back: numbe
   return { went, back: performance.now() };
 }
 
-/** Waits until all that was asked before is answered, and a second's worth after it. */
+/** Waits for the answers to all earlier requests and to one more second of load. */
 async function calm(load: OpenLoad, perSecond: number): Promise<void> {
   const goal = load.sent() + perSecond;
   await until('it goes on', () => load.answers.length >= goal);
@@ -225,7 +225,7 @@ const failedIn = (answers: readonly HttpAnswer[]): readonly HttpAnswer[] =>
 /** Durations of interruptions that no request may notice, in milliseconds. */
 const MOMENTS = byLength([500], [500, 1_000, 2_000]);
 
-/** Short interruptions under load; returns how many requests failed, of how many, and the rest. */
+/** Interrupts the database briefly under load; returns failed and total requests and figures. */
 async function interrupted(
   test: Test,
   kind: Kind,
@@ -248,7 +248,7 @@ async function interrupted(
   return { requests: answers.length, failed: failed.length, memory, longest: quantile(answers, 1) };
 }
 
-/** When the answers of a second are all good, and their p99 what it was. */
+/** The time at which a second of answers is all good, with its former p99. */
 function asBeforeAt(answers: readonly HttpAnswer[], p99: number, back: number): number {
   const since = answers.filter(({ endedAt }) => endedAt > back);
   const ends = [...new Set(since.map(({ endedAt, ms }) => endedAt - ms))].toSorted((a, b) => a - b);
@@ -263,7 +263,7 @@ function asBeforeAt(answers: readonly HttpAnswer[], p99: number, back: number): 
   return Number.POSITIVE_INFINITY;
 }
 
-/** An interruption that is too long to wait for. */
+/** An interruption longer than the wait of a request. */
 async function outage(test: Test, perSecond: number) {
   const load = openLoad(test, wired, QUESTIONS, perSecond);
   await until('it goes', () => load.answers.length >= 3 * perSecond);
@@ -353,7 +353,7 @@ for (const [at, share] of SHARES.entries()) {
   );
 }
 
-/** Waits until the service says that its database is away; returns how long it took. */
+/** Waits until the service logs that its database is down; returns the time. */
 async function noticed(load: OpenLoad, begun = performance.now()): Promise<number> {
   await until('/ready says so', async () => (await get('/ready')).status === 503);
   const took = performance.now() - begun;
@@ -379,7 +379,7 @@ fault(
     const down = load.answers.filter(({ status }) => status === 503);
     await cluster.restart('fast');
     const after = await recovered(load, performance.now());
-    const counted = await tolerable(t, load, DOWN_MESSAGE);
+    const counted = await tolerable(t, load, DOWN_CODES);
     t.equal(service.running.child.exitCode, null, 'the service never ended');
     return {
       requests: counted.requests,
@@ -392,7 +392,7 @@ fault(
   },
 );
 
-/** Stops processes for as long as work takes; one that ended meanwhile needs nothing. */
+/** Suspends processes while work runs; exited processes are ignored. */
 async function whileStopped<T>(pids: readonly number[], work: () => Promise<T>): Promise<T> {
   const tellAll = (signal: NodeJS.Signals): void => {
     for (const pid of pids) sendSignal(pid, signal);

@@ -25,7 +25,7 @@ import { byLength, fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
 
-/** A token: a key that is not remembered would be looked up first. */
+/** A token, because an uncached key would need a lookup first. */
 const TOKENS = {
   JWT_SECRET: SECRET,
   JWT_ISSUER: HS256.JWT_ISSUER,
@@ -34,17 +34,17 @@ const TOKENS = {
 const token = (market = '*', more = {}): string =>
   secretToken(goodClaims({ scope: `prices:${market}`, ...more }));
 
-/** The burst of the rate limit: the client uses all of it before it is limited. */
+/** The token of a client that has used up its burst, which suffices for every other client. */
 const SPENT = token('*', { sub: 'a client without a pause' });
 const BURST = byLength(1_500, 5_000);
 
-/** Its points are read from the database: only the prices of a market are cached. */
+/** A request with points, which no cache holds: its answer needs the database. */
 const PRICES: HttpRequest = {
   path: '/v3/prices/nickel',
   body: '{"options":{"includeSeries":true}}',
 };
 
-/** Requests that need no connection of the pool, and what each is told. */
+/** Requests that need no pool connection, with their expected answers. */
 const CHEAP: readonly (readonly [status: number, ask: HttpRequest])[] = [
   [404, { path: '/v3/nothing' }],
   [405, { method: 'DELETE', path: '/v3/prices/nickel' }],
@@ -60,7 +60,7 @@ const CHEAP: readonly (readonly [status: number, ask: HttpRequest])[] = [
   [200, { path: '/v3/prices/health' }],
 ];
 
-/** A service whose caches hold the key and the prices of the market: only points are read. */
+/** A service with warm caches of key and prices: only points need the database. */
 async function warm(test: Test, database: TestDatabase, env: Record<string, string>) {
   const service = await startServiceProcess(test, database, { PRICE_BOOK_BYTES: '0', ...env });
   for (const ask of [PRICES, PRICES, PRICES, { path: '/ready' }]) {
@@ -69,7 +69,7 @@ async function warm(test: Test, database: TestDatabase, env: Record<string, stri
   return service;
 }
 
-/** Sends requests until one waits on each connection; where time ran out for one, another. */
+/** Sends requests until every pool connection waits; replaces timed-out requests. */
 async function onEachConnection(database: TestDatabase, ask: () => Promise<HttpAnswer>) {
   const unanswered = new Set<Promise<HttpAnswer>>();
   await until('all connections are busy', async () => {
@@ -115,7 +115,7 @@ fault(
     };
     const { busy, refused } = await whileLocked(database, async () => {
       const busy = await onEachConnection(database, () => send(agent, service, PRICES));
-      // From a thread of its own, so that nothing here waits for anything but the service.
+      // A separate thread, so that the latencies are those of the service alone.
       const load = startLoadThread(t, service, PRICES);
       load.pace({ perSecond: count, lines: count, count });
       do await askCheap();
@@ -143,7 +143,7 @@ fault(
 /** Asserts the answers while the database does not respond. */
 const SILENT = /^503 (database|auth)_unavailable$/;
 
-/** A request that runs into the time that a statement may take. */
+/** Sends a request that reaches the statement timeout. */
 async function timedOut(test: Test, database: TestDatabase, service: ServiceProcess) {
   const agent = agentOf(test, 8);
   let answers: readonly HttpAnswer[] = [];
@@ -165,7 +165,7 @@ async function timedOut(test: Test, database: TestDatabase, service: ServiceProc
     );
     return other.length === 0;
   });
-  // A busy machine may need more than the short time that this service allows.
+  // A busy machine may exceed the short timeout of this service.
   const again = async (): Promise<boolean> => (await send(agent, service, PRICES)).status === 200;
   const each = (): Promise<void> => until('the connections are used again', again);
   await Promise.all(Array.from({ length: 8 }, each));

@@ -11,10 +11,10 @@ import { within } from '../../support/process/figures.ts';
 import { codeOf, type HttpAnswer, type HttpRequest, sendAll } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
-/** Each side of the date line, one with summer time, one that has neither. */
+/** Time zones: both sides of the date line, one with daylight saving time, and UTC. */
 const ZONES = ['America/New_York', 'Pacific/Kiritimati', 'UTC'];
 
-/** Each answer is read from the database. */
+/** Settings: every answer comes from the database. */
 const NO_BOOK = { PRICE_BOOK_BYTES: '0' };
 
 interface Everywhere {
@@ -24,7 +24,7 @@ interface Everywhere {
   readonly different: number;
 }
 
-/** Asks the same wherever process and database believe to be. */
+/** Sends the same requests under every combination of process and database time zones. */
 async function everywhere(
   database: TestDatabase,
   asks: readonly HttpRequest[],
@@ -40,7 +40,7 @@ async function everywhere(
     const service = await startServiceProcess(t, database, { TZ: zone, PGTZ: zone, ...NO_BOOK });
     const answers = await sendAll(t, service, asks, 4);
     const hash = createHash('sha256');
-    // A refusal differs from the next by the id of its request alone.
+    // Rejections differ only in their request id.
     for (const { status, text } of answers) {
       hash.update(`${status} ${text.replace(/"requestId":"[^"]+"/, '')}\n`);
     }
@@ -57,7 +57,7 @@ const post = (filters: object, options: object = {}): HttpRequest => ({
   body: JSON.stringify({ filters, options }),
 });
 
-/** A name, and texts that are the same name to whoever reads it. */
+/** A name and equivalent spellings of it. */
 const twinsOf = (name: string): string[] => [
   name.normalize('NFC'),
   name.normalize('NFD'),
@@ -70,7 +70,7 @@ const twinsOf = (name: string): string[] => [
   name.replace(/i/i, '\u0131'),
 ];
 
-/** Texts that look like the name and are not. */
+/** Texts that resemble the name but are different. */
 const strangersOf = (name: string): string[] => [
   name.replace(/[aeo]/, (each) => ({ a: '\u0430', e: '\u0435', o: '\u043e' })[each] ?? each),
   name.replace(/i/i, '\u0130'),
@@ -92,14 +92,14 @@ const BROKEN = ['\\u0000', '\\u0007', '\\u007f', '\\u0085', '\\ud800', '\\udc00\
 
 const dayOf = (days: number): string => new Date(days * 86_400_000).toISOString().slice(0, 10);
 
-/** Days around which clocks change, years end and a leap day lies or does not. */
+/** Days around daylight saving changes, year ends and leap days. */
 const EDGES = [
   ...['2026-03-08', '2026-03-07', '2026-03-09', '2025-11-02', '2025-11-01', '2025-11-03'],
   ...['2025-12-31', '2026-01-01', '2024-02-29', '2024-02-28', '2024-03-01', '2000-02-29'],
   ...['1800-01-01', '2199-12-31', '1994-12-31', '1995-01-01', '1999-12-31', '2026-06-30'],
 ];
 
-/** Bounds, mostly around the data, some at the edges; only one of them now and then. */
+/** Date bounds, mostly around the data, some at the limits; sometimes only one. */
 function rangesOf(count: number): { dateFrom?: string; dateTo?: string }[] {
   let seed = 20_260_630;
   const random = (below: number): number => {

@@ -4,7 +4,7 @@ import { agentOf, type HttpRequest, send, type Target } from '../../support/proc
 
 /** The outcome of retries after Retry-After. */
 export interface RetryCounts {
-  /** Requests that were sent again once Retry-After was over, and those of them refused again. */
+  /** Requests sent after Retry-After, and those of them that were refused again. */
   readonly retries: number;
   readonly refused: number;
 }
@@ -13,8 +13,7 @@ export interface RetryCounts {
 const EARLY_MS = 5;
 
 /**
- * A client that asks as fast as it is answered, of each instance in turn, and that is silent for as
- * long as a refusal says.
+ * A closed-loop client that alternates between instances and waits for Retry-After.
  */
 export async function compliantClient(
   test: Pick<typeof t, 'teardown'>,
@@ -25,7 +24,7 @@ export async function compliantClient(
   const agent = agentOf(test, targets.length);
   const obeyed = { retries: 0, refused: 0 };
   let hasWaited = false;
-  // Once at least, however slow the machine is.
+  // At least one retry, however slow the machine is.
   for (let at = 0; !isOver() || obeyed.retries === 0; at += 1) {
     const { status, headers } = await send(agent, targets[at % targets.length] as Target, ask);
     if (hasWaited) obeyed.retries += 1;

@@ -51,7 +51,7 @@ const COUNT = `select count(*)::int as loads from load_batch where reason = 'a t
 /** The output of a load ended by a signal: one line, or none after SIGKILL. */
 const SAID = /^commodity-prices: ended by SIGTERM; .* whole or not at all$/m;
 
-/** Ends the command while it waits in the midst of its work; what it was writing is not there. */
+/** Ends the command while it waits in the middle of its work, before its commit. */
 async function midway(
   test: Test,
   database: TestDatabase,
@@ -105,14 +105,14 @@ fault(
       if ((await contentOf(scene.pool)) === after) scene = await sceneOf(t);
       const signal = at % 2 === 0 ? 'SIGTERM' : 'SIGKILL';
       const command = load(t, scene, file);
-      // The moment is random on purpose; what is asked of it holds at any moment.
+      // A random time on purpose: the assertions hold at any time.
       await pause(Math.random() * wholeMs);
       command.child.kill(signal);
       const code = await command.ended;
       await settled(scene);
       const content = await contentOf(scene.pool);
       t.ok(content === before || content === after, `${signal} at ${at}`);
-      // Before it has begun, and once it is over, nobody hears a signal.
+      // Before the start and after the end a signal has no effect.
       t.ok(
         [0, signal, ...(signal === 'SIGTERM' ? [143] : [])].includes(code),
         `it ended (${code})`,

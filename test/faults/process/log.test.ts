@@ -24,7 +24,7 @@ type Test = typeof t;
 const database = await seededDatabase(t);
 const key = await keyFor(database, ['prices:*']);
 
-/** A port that nobody listens on: the log, which else tells the port, cannot be read here. */
+/** A free port: here the log, which usually contains the port, cannot be read. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -36,7 +36,7 @@ async function freePort(): Promise<number> {
 /** Short runs fill a small buffer. */
 const BUFFER = byLength<Readonly<Record<string, string>>>({ LOG_BUFFER_BYTES_MAX: '65536' }, {});
 
-/** Starts the service with its log on a file descriptor, which is closed here. */
+/** Starts the service with its log on a file descriptor, and closes it in this process. */
 async function loggingTo(test: Test, log: number, env: Readonly<Record<string, string>>) {
   const [port, metrics] = [await freePort(), await freePort()];
   const running = startService(
@@ -70,7 +70,7 @@ async function loggingTo(test: Test, log: number, env: Readonly<Record<string, s
     const { pid = 0 } = child;
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
     const pids = [pid, ...children.trim().split(' ').filter(Boolean).map(Number)];
-    // Garbage that V8 has not collected yet says nothing.
+    // Uncollected garbage does not count.
     for (const each of pids) sendSignal(each, 'SIGUSR2');
     await pause(500);
     const all = await Promise.all(pids.map(memoryOf));
@@ -84,14 +84,14 @@ type Logging = Awaited<ReturnType<typeof loggingTo>>;
 const ASK = { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' };
 const PER_SECOND = byLength(100, 400);
 
-/** Asks without a rest while the log is hindered for so long; what that did to the service. */
+/** Runs a closed loop while the log is blocked; returns the effect on the service. */
 async function underLoad(
   t: Test,
   { port, memory, linesLost }: Logging,
   { hinder, ms }: { readonly hinder: () => Promise<void>; readonly ms: number },
 ) {
   const load = startLoadThread(t, { port, key }, ASK);
-  // Until the process has grown to what it needs for the load alone.
+  // Warm-up: the process grows to the memory of the load itself.
   load.pace({ perSecond: byLength(PER_SECOND, 1_500), lines: 16 });
   await pause(byLength(500, 25_000));
   load.pace({ perSecond: PER_SECOND, lines: 16 });
@@ -102,7 +102,7 @@ async function underLoad(
   await hinder();
   const begun = performance.now();
   let most = before;
-  // Requests until lines are lost: how long that takes depends on the machine.
+  // Runs until lines are lost; the time depends on the machine.
   while (performance.now() - begun < ms || (await linesLost()) === 0) {
     most = Math.max(most, await memory());
     await pause(byLength(200, 5_000));
@@ -114,13 +114,13 @@ async function underLoad(
     requests: answers.length,
     'of them meanwhile': answers.length - answeredBefore,
     failed: failedOf(failed.length),
-    // A process that has just started still grows by itself.
+    // A process that has just started still grows.
     'more memory': byLength<Figures[string]>(`${Math.round(most - before)} MB`, grown),
     'lines lost': await linesLost(),
   };
 }
 
-/** The lines of a log that are written to their end. */
+/** The complete lines of a log. */
 const linesOf = (text: string) =>
   text
     .slice(0, text.lastIndexOf('\n') + 1)
@@ -128,7 +128,7 @@ const linesOf = (text: string) =>
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** Fills a file system to which others write meanwhile: then there is no room for all of it. */
+/** Fills a file system despite concurrent writes, ignoring ENOSPC. */
 const fillWholly = (mount: string): Promise<void> =>
   fillUp(mount).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOSPC') throw error;
@@ -192,7 +192,7 @@ fault('F55b', 'the reader of the log stands still, then closes, under load', MUS
 });
 
 const LONG = `/${'nowhere'.repeat(40)}`;
-/** Refusals of several kinds, and a health check. */
+/** Rejected requests of several kinds, and a health check. */
 const ASKED: readonly (readonly [line: string, header?: string])[] = [
   ['GET /v3/prices'],
   ['GET /v3/changes'],
@@ -207,7 +207,7 @@ const BATCH = Array.from({ length: 30 }, (_, at) => {
   return `${line} HTTP/1.1\r\nhost: a\r\n${header}${close}\r\n`;
 }).join('');
 
-/** Sends requests without a credential, so many at once over each connection, for so long. */
+/** Sends pipelined requests without a credential over each connection for a given time. */
 async function askWithout(t: Test, port: number, ms: number): Promise<number> {
   const end = performance.now() + ms;
   let count = 0;

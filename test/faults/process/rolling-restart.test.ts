@@ -12,7 +12,7 @@ import { byLength, fault } from '../../support/run/faults.ts';
 const RATE = byLength(10, 250);
 const CYCLES = byLength(1, 15);
 
-/** Nine of ten need no statement, so that no machine falls behind; the tenth waits for three. */
+/** Nine of ten requests need no statement, so that slow machines keep up; one needs three. */
 const QUESTIONS = [
   ...Array.from({ length: 9 }, (_, at) => ({
     path: '/v3/prices/nickel',
@@ -23,7 +23,7 @@ const QUESTIONS = [
 
 type Test = typeof t;
 
-/** A service of two processes that answer. */
+/** A service with two workers. */
 async function ofTwoWorkers(test: Test, env: Readonly<Record<string, string>> = {}) {
   const database = await seededDatabase(test);
   const key = await keyFor(database, ['prices:*']);
@@ -33,7 +33,7 @@ async function ofTwoWorkers(test: Test, env: Readonly<Record<string, string>> = 
   return { running, port, key };
 }
 
-/** Clients that each ask once, over a connection of their own. */
+/** Clients that each send one request over a new connection. */
 function clientsOf(test: Test, port: number, count: number): RawConnection[] {
   return Array.from({ length: count }, () => {
     const client = new RawConnection(test, port);
@@ -45,7 +45,7 @@ function clientsOf(test: Test, port: number, count: number): RawConnection[] {
 /** Counts the occurrences of a message in the log. */
 const times = ({ stderr }: Running, what: RegExp): number => stderr().match(what)?.length ?? 0;
 
-/** Counts how often the log says something, as it is said: that of a long load is long. */
+/** Counts a message in the log incrementally, because the log of a long load is long. */
 function counted({ child }: Running, what: RegExp): () => number {
   let count = 0;
   let rest = '';
@@ -57,7 +57,7 @@ function counted({ child }: Running, what: RegExp): () => number {
   return () => count;
 }
 
-/** The processes that a process has started, and that have not ended. */
+/** The living children of a process. */
 async function childrenOf(parent: number): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const stats = await Promise.all(
@@ -92,7 +92,7 @@ fault(
     for (let cycle = 1; cycle <= CYCLES; cycle += 1) {
       running.child.kill('SIGHUP');
       await until('all are replaced', () => replaced() === cycle);
-      // Thousands are answered while they are replaced.
+      // Thousands of requests are answered during the replacements.
       await more(byLength(RATE, 50));
     }
     const answers = (await Promise.all(loads.map((load) => load.stop()))).flat();
@@ -131,13 +131,13 @@ fault(
       running.child.kill('SIGHUP');
       const isNew = (pid: number): boolean => !before.includes(pid);
       await until('a new one starts', async () => (await childrenOf(first)).some(isNew));
-      // One that is to be replaced, and the one that is to replace it.
+      // The worker to be replaced and its replacement.
       const now = await childrenOf(first);
       const victim = struck % 2 === 0 ? before[0] : now.find(isNew);
-      // One that is gone already was not struck, and the round says nothing.
+      // An already exited worker was not killed: the round proves nothing.
       if (victim !== undefined && sendSignal(victim, 'SIGKILL')) struck += 1;
       await until('the round is over', () => {
-        // One that was struck last is not among those that are counted.
+        // The worker that was killed last is excluded.
         const over = /workers? (was|were) replaced|a new worker could not start/g;
         return times(running, over) === round + 1;
       });

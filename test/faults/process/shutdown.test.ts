@@ -14,7 +14,7 @@ const SERIES = { options: { includeSeries: true } };
 const database = await testDatabase(t);
 await fill(database, { prices: 60, points: byLength(1_500, 3_000) });
 
-/** A service that sends its largest answer to a client who reads only the beginning. */
+/** A service that sends its largest answer to a client that stalls. */
 async function midway(test: Test, url: string, env: Record<string, string> = {}) {
   const service = await startServiceProcess(
     test,
@@ -27,7 +27,7 @@ async function midway(test: Test, url: string, env: Record<string, string> = {})
   return { ...service, connection, child: service.running.child };
 }
 
-/** Ends a service with a signal; returns its exit code and how long it took. */
+/** Ends a service with a signal; returns exit code and duration. */
 async function ended(
   { running }: Pick<Awaited<ReturnType<typeof midway>>, 'running'>,
   meanwhile: () => void | Promise<void> = () => {},
@@ -63,7 +63,7 @@ fault(
     const hasty = await midway(t, database.url, { ...limit, SHUTDOWN_TIMEOUT_MS: '120000' });
     let second = 0;
     const twice = await ended(hasty, () => {
-      // One that comes at once is the same keystroke again, also where the service was stalled.
+      // An immediate second signal counts as the same keystroke, even if the service stalled.
       const again = setInterval(() => {
         second = performance.now();
         hasty.child.kill('SIGTERM');

@@ -51,14 +51,14 @@ const MIXED: readonly HttpRequest[] = SPECIFIED.flatMap(({ slug }, at) => [
   { path: '/v3/search?q=nickel' },
 ]);
 
-/** An hour is the service as it is; minutes see only what does not end. */
+/** An hour measures the service as it is; minutes fix its compiled code to see growth. */
 const TELLS = byLength<Readonly<Record<string, string>>>(
   HEAP_SAMPLER_STABLE_CODE,
   HEAP_SAMPLER_STABLE_CODE,
   HEAP_SAMPLER,
 );
 
-/** Rounds in which a service gets warm, and how often each kind is asked in one, besides. */
+/** Warm-up rounds, and the further requests of each kind per round. */
 const WARM_ROUNDS = byLength(2, 3, 8);
 const WARM_ASKS = byLength(1, 30, 60);
 
@@ -84,7 +84,7 @@ const MORE_MAX = 8;
 const heldOf = (service: ServiceProcess): Promise<number[]> =>
   Promise.all(KINDS.map((kind) => counted(service, HELD[kind])));
 
-/** Waits until a service holds as much of each as before; returns how much more it is. */
+/** Waits until the counts are back at their former level; returns the excess. */
 async function moreHeld(service: ServiceProcess, before: readonly number[]): Promise<number[]> {
   let more: number[] = [];
   await until('it holds as much of the system as before', async () => {
@@ -94,7 +94,7 @@ async function moreHeld(service: ServiceProcess, before: readonly number[]): Pro
   return more;
 }
 
-/** By how much a part of the heap grows, in MB an hour, and how far off that may be (95 %). */
+/** The growth of a part of the heap in MB per hour, with its 95 % confidence interval. */
 function slopeOf(samples: readonly Sample[], part: keyof Heap): { slope: number; margin: number } {
   const count = samples.length;
   const mean = (pick: (each: Sample) => number): number =>
@@ -111,8 +111,8 @@ function slopeOf(samples: readonly Sample[], part: keyof Heap): { slope: number;
 }
 
 /**
- * What is told of the heap. An hour bounds it at the upper end of what the regression leaves open,
- * minutes at the lower: they leave more open than the bound.
+ * The heap figures. An hour bounds the upper end of the confidence interval; minutes bound the
+ * lower end, because their interval is wider than the bound.
  */
 function growthOf(samples: readonly Sample[]): Figures {
   const [whole, data, code] = [
@@ -128,7 +128,7 @@ function growthOf(samples: readonly Sample[]): Figures {
   return { ...bounded, heap: text(whole), 'of it data': text(data), 'compiled code': text(code) };
 }
 
-/** Asks for much and leaves. */
+/** Requests a large answer and disconnects. */
 async function leave(test: Test, service: ServiceProcess): Promise<void> {
   const connection = new RawConnection(test, service.port);
   connection.socket.write(postText(service, 'nickel', { options: { includeSeries: true } }));
@@ -136,7 +136,7 @@ async function leave(test: Test, service: ServiceProcess): Promise<void> {
   connection.socket.destroy();
 }
 
-/** A stretch of the soak, with what happens in its midst; nothing is under way after it. */
+/** A period of the soak with an event in its middle; it ends with no request in flight. */
 async function stretch(
   test: Test,
   service: ServiceProcess,
@@ -155,7 +155,7 @@ async function stretch(
   return answers.map(({ status, ms, ask }) => ({ status, ms, ask }));
 }
 
-/** Statuses other than each question has once all is well, and that of a database that is away. */
+/** Unexpected statuses: neither the normal one of a request nor that of a database outage. */
 async function unexpectedOf(test: Test, service: ServiceProcess, answers: readonly Outcome[]) {
   const well = await sendAll(test, service, MIXED);
   const usual = new Map(MIXED.map((ask, at) => [ask, well[at]?.status]));
@@ -164,7 +164,7 @@ async function unexpectedOf(test: Test, service: ServiceProcess, answers: readon
     .map(({ status, ask: { path, body } }) => `${status} ${path} ${body}`);
 }
 
-/** Does all that the soak does, faster, so that caches are full and code is compiled. */
+/** Runs the soak's requests faster to fill caches and compile code. */
 async function warm(test: Test, service: ServiceProcess, cluster: Cluster): Promise<void> {
   const asks = Array.from({ length: WARM_ASKS }, () => MIXED).flat();
   for (let round = 0; round < WARM_ROUNDS; round += 1) {

@@ -37,12 +37,12 @@ async function on(url: string): Promise<Target> {
 const ask = (target: Target, asOf?: string): Promise<HttpAnswer> =>
   send(false, target, { path: '/v3/prices/nickel', body: JSON.stringify({ options: { asOf } }) });
 
-/** The first answer that is not a request to try again, and how many of these came before. */
+/** The first answer that is no retryable 503, and the number of those before it. */
 async function answerOf(target: Target, asOf: string): Promise<{ text: string; again: number }> {
   let again = 0;
   let answer = await ask(target, asOf);
   await until('it is answered', async () => {
-    // Also 503 overloaded, which the many retries cause: it is no answer either.
+    // Includes 503 overloaded, which the many retries cause.
     if (answer.status !== 503) return true;
     again += 1;
     answer = await ask(target, asOf);
@@ -51,7 +51,7 @@ async function answerOf(target: Target, asOf: string): Promise<{ text: string; a
   return { text: answer.text, again };
 }
 
-/** Commits without end, until it is stopped. */
+/** Commits continuously until stopped. */
 function committing(): () => Promise<number> {
   let isOver = false;
   let commits = 0;
@@ -106,7 +106,7 @@ fault(
     const commits = await stop();
     t.same(different.slice(0, 3), []);
     t.ok(texts.size > byLength(3, 20), `${texts.size} states`);
-    // The primary is idle: only it knows that nothing was committed since.
+    // The primary is idle; only the primary can prove that nothing was committed since.
     const later = new Date().toISOString();
     await until('it is answered', async () => (await ask(both, later)).status === 200);
     t.equal(codeOf(await ask(alone, later)), 'revision_not_here');

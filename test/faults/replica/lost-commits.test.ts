@@ -28,7 +28,7 @@ interface Content {
 const DATE = `(select max(date) from series where price_id = (select id from price
   where code = 'CP-NI-0001'))`;
 
-/** Commits a content; returns its revision as on the wire. */
+/** Commits a content; returns the revision text. */
 const commit = (writer: Cluster, { mid, rate, alias }: Content): Promise<string> =>
   writer.using(async ({ pool }) => {
     const number = await inRevision(
@@ -59,14 +59,14 @@ const shownOf = ({ mid, rate, alias }: Content): string => `${mid / rate} ${alia
 
 const revisionOf = ({ headers }: HttpAnswer): string => String(headers['x-data-revision']);
 
-/** An answer to a reader, and what it sent. */
+/** An answer to a reader and its request. */
 interface Seen extends HttpAnswer {
   readonly sentAt: number;
-  /** The revision that the tag sent belongs to; null where none was sent. */
+  /** The revision of the sent ETag; null without one. */
   readonly tagOf: string | null;
 }
 
-/** Asks again and again, every other time with the tag of the answer before. */
+/** Sends requests in a loop, every other one with the previous ETag. */
 function readerOf(test: Test, target: Target) {
   const agent = agentOf(test, 1);
   const seen: Seen[] = [];
@@ -98,7 +98,7 @@ interface Instance extends Target {
   readonly name: string;
 }
 
-/** Services with and without the price book behind an address that moves, and one with a list. */
+/** Services with and without the price book behind a failover address, and one with a host list. */
 const instances: Instance[] = [];
 
 async function start(): Promise<void> {
@@ -110,7 +110,7 @@ async function start(): Promise<void> {
   const noBook = { PRICE_BOOK_BYTES: '0' };
   instances.push({ name: 'price book', ...(await on(proxy.url, {})) });
   instances.push({ name: 'database', ...(await on(proxy.url, noBook)) });
-  // It waits 5 s for a server that has lost nothing.
+  // The service waits 5 s for a server without lost commits.
   const list = listOf(first, second, third);
   if (byLength(false, true)) instances.push({ name: 'list of servers', ...(await on(list, {})) });
 }
@@ -122,7 +122,7 @@ const eachShows = (what: string, revision: string): Promise<void> =>
     return answers.every((each) => each.status === 200 && revisionOf(each) === revision);
   });
 
-/** Keys that a test revokes; their last change on a primary is one that the next one loses. */
+/** Keys to revoke; the failover loses the last key change. */
 async function twoKeys(writer: Cluster) {
   const [lost, revoked] = await writer.using(async (database) => [
     await keyFor(database, ['prices:nickel']),
@@ -145,8 +145,8 @@ const eachAnswers = (key = ''): Promise<void> =>
   });
 
 /**
- * Loses what a standby lacks: kills its primary, and promotes it. The address moves when the
- * numbers have come back: a service that looked before would see that they went back.
+ * Kills the primary and promotes the standby, which loses commits. The address moves once the
+ * revision numbers recur; an earlier revision check would see them decrease.
  */
 async function failOver(from: Cluster, to: Cluster): Promise<void> {
   await from.kill();
@@ -156,7 +156,7 @@ async function failOver(from: Cluster, to: Cluster): Promise<void> {
 const versionOf = async (server: Cluster): Promise<string> =>
   (await server.query('select keys_version from service')).rows[0].keys_version;
 
-/** Revokes a key with the number of the change that was lost. */
+/** Revokes a key under the number of the lost change. */
 async function revokeAgain(t: Test, to: Cluster, keys: Keys, version: string): Promise<void> {
   t.not(await versionOf(to), version, 'the change is lost');
   await keys.revoke(to, keys.revoked);
@@ -177,7 +177,7 @@ async function refusalOf(instance: Instance, key: string) {
   return { ms: performance.now() - answeredAt, believed };
 }
 
-/** The address moves; measures how each service refuses a key that the new server has revoked. */
+/** Moves the address; measures how each service rejects a key revoked on the new server. */
 async function refusalsOn(t: Test, to: Cluster, { lost, revoked = '' }: Keys) {
   proxy.redirectTo(to.url);
   const all = await Promise.all(instances.map((each) => refusalOf(each, revoked)));
@@ -190,7 +190,7 @@ async function refusalsOn(t: Test, to: Cluster, { lost, revoked = '' }: Keys) {
   };
 }
 
-/** The position of the newest change, as the feed gives it. */
+/** The feed position of the newest change. */
 const endOf = async (writer: Cluster): Promise<string> => {
   const { rows } = await writer.query(`
     select s.epoch || r.commit_id || '.' || (c.first_seq + c.price_changes + c.points - 1) as end
@@ -229,7 +229,7 @@ async function answersTo(instance: Instance, held: Held): Promise<unknown[]> {
 const KNOWN = [200, 200, 200, 304];
 const UNKNOWN = ['unknown_revision', 'invalid_cursor', 'unknown_revision', 200];
 
-/** Counts what no reader may see, of each content by its revision. */
+/** Counts wrong contents and wrong 304 answers, by revision. */
 function misreadIn(
   seen: readonly Seen[],
   contents: ReadonlyMap<string, Content>,

@@ -82,7 +82,7 @@ fault(
     await until('it has caught up', async () => (await ask(two, seen)).status === 200);
     await until('it is ready', async () => (await readiness(two)) === 200);
 
-    // A revision that does not exist keeps no node out.
+    // A nonexistent revision makes no node unready.
     const [prefix] = seen.split('.');
     t.equal(codeOf(await ask(two, `${prefix}.999999999`)), 'revision_not_here');
     await until('it is ready again', async () => (await readiness(two)) === 200);

@@ -26,7 +26,7 @@ import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
 type Test = typeof t;
 
 const RATE = byLength(20, 50);
-/** The gate is what a service has by itself where it is measured. */
+/** Measured runs use the default gate. */
 const RUNNING_MAX = byLength('0', '64');
 const WAITING_MAX = byLength('10000', '128');
 const KEYS_LAG_MS_MAX = byLength('5000', '10000');
@@ -44,7 +44,7 @@ const SETTINGS = { max_standby_streaming_delay: '200ms' };
 
 const quota = quotaOf(t);
 
-/** Holds servers to the quota, where there is one. */
+/** Applies the CPU quota to servers, if there is one. */
 async function confined(...clusters: readonly Cluster[]): Promise<void> {
   if (LENGTH !== 'short') for (const cluster of clusters) await cluster.confine(quota);
 }
@@ -53,7 +53,7 @@ let primary = await ownCluster(t);
 let standby = await standbyOf(t, primary, SETTINGS);
 await confined(primary, standby);
 
-/** A service on some servers, once it answers; its key is made on the one that is written to. */
+/** Starts a service on some servers and waits for its first answer; the primary makes its key. */
 async function on(
   writer: Cluster,
   url: string,
@@ -72,7 +72,7 @@ const ask = (target: Target, body = '{}'): Promise<HttpAnswer> =>
 const revisionOf = async (target: Target): Promise<string> =>
   JSON.parse((await ask(target)).text).$metadata.revision;
 
-/** Commits a revision, and waits until a service tells it. */
+/** Commits a revision and waits until a service returns it. */
 async function committed(writer: Cluster, target: Target, name: string): Promise<void> {
   const number = await writer.using(({ pool }) =>
     inRevision(pool, `update price set name = '${name}' where code = 'CP-NI-0001'`),
@@ -82,7 +82,7 @@ async function committed(writer: Cluster, target: Target, name: string): Promise
   );
 }
 
-/** A second key, and how to revoke it. */
+/** A second key and its revocation. */
 async function anotherKey(writer: Cluster, target: Target) {
   const key = await writer.using((database) => keyFor(database, ['prices:nickel']));
   const other = { port: target.port, key };
@@ -95,13 +95,13 @@ async function anotherKey(writer: Cluster, target: Target) {
 const isRevoked = async (target: Target): Promise<boolean> =>
   codeOf(await ask(target)) === 'api_key_revoked';
 
-/** Sends until so many more were answered. */
+/** Waits for this many more answers. */
 const more = (load: OpenLoad, count: number): Promise<void> => {
   const goal = load.answers.length + count;
   return until('more are answered', () => load.answers.length >= goal);
 };
 
-/** A table of the standby that a statement has locked which waits for another lock. */
+/** A table locked on the standby by a statement that waits for another lock. */
 async function heldByWhoWaits(): Promise<string> {
   let name = '';
   await until('one that waits holds a table', async () => {
@@ -117,7 +117,7 @@ async function heldByWhoWaits(): Promise<string> {
   return name;
 }
 
-/** Has the standby cancel a statement, which stands in the way of a lock that it must show. */
+/** Makes the standby cancel a statement that conflicts with a replayed lock. */
 async function conflict(test: Test, target: Target): Promise<number> {
   const count = async (): Promise<number> => {
     const { rows } = await standby.query(
@@ -174,7 +174,7 @@ const pausing = (what: 'pause' | 'resume') => standby.query(`select pg_wal_repla
 
 type Share = (typeof SHARES)[number];
 
-/** Ends services, which would otherwise go on looking for their servers. */
+/** Stops services, which would otherwise keep reconnecting. */
 async function end(...services: readonly ServiceProcess[]): Promise<void> {
   for (const { running } of services) {
     running.child.kill('SIGKILL');
@@ -182,7 +182,7 @@ async function end(...services: readonly ServiceProcess[]): Promise<void> {
   }
 }
 
-/** All that may happen to a standby, up to its promotion. */
+/** Runs all standby events up to its promotion. */
 async function standbyFaults(test: Test, share: Share): Promise<Figures> {
   const alone = await on(primary, standby.url, { KEYS_LAG_MS_MAX });
   await committed(primary, alone, 'Read from a standby');
@@ -190,7 +190,7 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
   const soon = { KEYS_LAG_MS_MAX, DATABASE_LAG_MS_MAX: '500' };
   const both = await on(primary, listOf(standby, primary), soon);
   const { perSecond, figures } = await rateAt(test, quota, share, both, QUESTIONS, 2 * RATE);
-  // Two services share the load for some of the time.
+  // Two services share the load temporarily.
   const load = openLoad(test, both, QUESTIONS, perSecond / 2);
   await more(load, RATE);
   const walk = async (options: object) => {
@@ -247,7 +247,7 @@ fault(
       if (at > 0) {
         primary = standby;
         quota.cores(null);
-        // The next fault uses it as well.
+        // The next fault uses this standby too.
         standby = await standbyOf(t, primary, SETTINGS);
         await confined(standby);
       }
@@ -261,7 +261,7 @@ fault(
 const isNoted = async (server: Cluster): Promise<boolean> =>
   (await server.query("select from rate_usage where name <> ''")).rows.length > 0;
 
-/** The server of the database killed, and its standby promoted. */
+/** Kills the primary and promotes the standby. */
 async function failover(test: Test, share: Share): Promise<Figures> {
   const next = await standbyOf(test, standby);
   await confined(next);

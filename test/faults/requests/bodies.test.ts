@@ -14,7 +14,7 @@ import { byLength, fault } from '../../support/run/faults.ts';
 
 /** Bodies of each market and seed. */
 const EACH = byLength(45, 300);
-/** Clients at once. */
+/** Concurrent clients. */
 const CLIENTS = 4;
 const SEEDS = [20_260_701, randomInt(2 ** 31)];
 
@@ -24,8 +24,8 @@ interface Mutant {
 }
 
 /**
- * Bodies for all markets in turn, so that the first of them reach everything. What the generators
- * need to know of a market is asked as anybody asks.
+ * Bodies for all markets alternately, so that the first ones cover everything. The generators read
+ * the values of a market from the service.
  */
 async function mutantsOf(test: typeof t, service: ServiceProcess): Promise<Mutant[]> {
   const agent = agentOf(test, 1);
@@ -55,14 +55,14 @@ async function mutantsOf(test: typeof t, service: ServiceProcess): Promise<Mutan
 }
 
 /**
- * The young part of the heap has its largest size all the time: it shrinks and grows by 30 MB as
- * the load goes down and up, whatever the bodies are.
+ * Fixes the young generation at its maximum size: otherwise it varies by 30 MB with the load,
+ * whatever the bodies are.
  */
 const YOUNG_AT_MOST = ['--min-semi-space-size=16'];
 
 /**
- * Has all clients ask at once for the longest answers there are, as bodies do: the allocator of
- * the system keeps what several of them took for a moment, and that is not growth either.
+ * Makes all clients request the longest answers concurrently: the allocator retains that memory, so
+ * it is no growth later.
  */
 async function askForLongest(agent: Agent, service: ServiceProcess): Promise<void> {
   const body = JSON.stringify({ options: { includeSeries: true, includeSummary: true } });

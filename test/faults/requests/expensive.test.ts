@@ -16,7 +16,7 @@ import {
 } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
 
-/** Requests of each kind at once: as many as one key may have by default. */
+/** Concurrent requests of each kind: the default limit of a key. */
 const AT_ONCE = byLength(3, 10);
 
 const SIZE = byLength(
@@ -26,7 +26,7 @@ const SIZE = byLength(
 
 const path = `/v3/prices/${LARGE.slug}`;
 
-/** No two requests are the same: what is kept of one must not serve another. */
+/** A counter that makes requests distinct, so that no cache serves them. */
 let asked = 0;
 const another = (): number => {
   asked += 1;
@@ -66,15 +66,15 @@ function unknownNames(): object {
   );
 }
 
-/** All prices, with a range that no other request has. */
+/** A request for all prices with a unique date range. */
 const all = (): object => ({
   dateFrom: new Date(Date.UTC(1990, 0, another())).toISOString().slice(0, 10),
 });
 
-/** The moment the market was filled, in milliseconds since 1970; its names changed later. */
+/** The time of the first revision, in milliseconds since 1970; the names changed later. */
 let filledAt = 0;
 
-/** A moment of the past that no other request has. */
+/** A unique past instant. */
 const aMomentAgo = (): string => new Date(filledAt + (another() % 50)).toISOString();
 
 const SERIES = { includeSeries: true, includeSummary: true };
@@ -83,7 +83,7 @@ const CSV = { accept: 'text/csv' };
 const NDJSON = { accept: 'application/x-ndjson' };
 const AVERAGES = { ...CONVERTED, aggregate: { period: 'month', method: 'average' } };
 
-/** The most expensive request of each kind, and those that break rules at the most places. */
+/** The most expensive valid request of each kind, and requests with the most violations. */
 const KINDS: readonly (() => HttpRequest)[] = [
   () => post({ codes: unknownCodes() }, {}),
   () => post({ codes: unknownCodes() }, { strict: true }),
@@ -109,14 +109,14 @@ const KINDS: readonly (() => HttpRequest)[] = [
   () => get('/v3/changes?limit=5000'),
 ];
 
-/** The longest that the event loop was held since it was asked last, in milliseconds. */
+/** The longest event-loop delay since the last call, in milliseconds. */
 async function heldMs(service: ServiceProcess): Promise<number> {
   const samples = await samplesOf(service);
   const held = samples.find(({ name }) => name === 'nodejs_eventloop_lag_max_seconds');
   return 1_000 * (held?.value ?? Number.NaN);
 }
 
-/** Asks for one price again and again, as somebody else does meanwhile. */
+/** Another client that requests one price in a loop. */
 function somebodyElse(test: typeof t, service: ServiceProcess) {
   const agent = agentOf(test, 1);
   const answers: HttpAnswer[] = [];
@@ -150,7 +150,7 @@ fault(
     const agent = agentOf(t, AT_ONCE);
     const isReady = async () => (await send(agent, service, get('/ready'))).status === 200;
     await until('it is ready', isReady);
-    // A market is read into the price book once; its past is read from the database each time.
+    // The price book loads a market once; past instants always need the database.
     await until('the market is in the price book', async () => {
       await send(agent, service, post({}, {}));
       return (await counted(service, { name: 'prices_book_answers_total', labels: {} })) > 0;

@@ -13,11 +13,11 @@ type Test = typeof t;
 const KIB = 1_024;
 const JSON_TYPE = 'application/json';
 
-/** A body that a lenient reader would take for a legal one. */
+/** An invalid body that a lenient parser would accept. */
 const badly = (bytes: readonly number[]): Buffer =>
   Buffer.concat([Buffer.from('{"filters":{"regions":["'), Buffer.from(bytes), Buffer.from('"]}}')]);
 
-/** Bytes that a parser may choke on, and what they are refused with. */
+/** Hostile bodies and the status of their rejection. */
 const HUGE: readonly (readonly [
   what: string,
   body: string | Buffer,
@@ -52,7 +52,7 @@ const HUGE: readonly (readonly [
   ['an overlong slash', badly([0xc0, 0xaf]), [400]],
 ];
 
-/** An answer; a refusal that comes before the body was sent may be lost with the connection. */
+/** Reads an answer; an early rejection may be lost with the connection. */
 async function answerTo(...[agent, target, ask]: Parameters<typeof send>): Promise<HttpAnswer> {
   for (let tries = 1; ; tries += 1) {
     const answer = await send(agent, target, ask);
@@ -118,10 +118,10 @@ fault(
   },
 );
 
-/** A body of 128 KiB, the most there is, each byte of which is a chunk. */
+/** A body of 128 KiB, the maximum, with one chunk per byte. */
 const inChunks = `${'1\r\n \r\n'.repeat(128 * KIB - 2)}2\r\n{}\r\n0\r\n\r\n`;
 
-/** Sends it with a key, and waits for the answer, which may come before all of it is sent. */
+/** Sends the body with a key and waits for the answer, which may come early. */
 async function askInChunks(test: Test, port: number, key: string): Promise<number> {
   const connection = new RawConnection(test, port);
   connection.socket.write(

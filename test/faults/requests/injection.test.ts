@@ -19,7 +19,7 @@ import {
 import { byLength, fault } from '../../support/run/faults.ts';
 import { CANARY, INJECTIONS } from './injections.ts';
 
-/** Tokens of an issuer that writes anything into them. */
+/** Tokens of an issuer with arbitrary claims. */
 const TOKENS = {
   JWT_SECRET: SECRET,
   JWT_ISSUER: HS256.JWT_ISSUER,
@@ -37,11 +37,11 @@ const query = (path: string, names: readonly string[], value: string): HttpReque
 const OPTIONS = ['currency', 'unitOfMeasure', 'onUnconvertible', 'asOf', 'revision', 'aggregate'];
 const WORDS = [...OPTIONS, 'dateFrom', 'dateTo', 'decimals', 'format', 'strict', 'includeSeries'];
 
-/** Headers hold Latin letters only: others are sent as a client would write them. */
+/** Encodes a payload for a header, which allows only Latin-1. */
 const headerOf = (payload: string): string =>
   /^[ -~]*$/.test(payload) ? payload.trim() : encodeURIComponent(payload);
 
-/** A request to a market whose only credential is what is said. */
+/** A request to a market with only the given credential. */
 const authorized = (market: SpecifiedMarket, authorization: string): HttpRequest => ({
   path: pathOf(market),
   headers: { authorization },
@@ -51,7 +51,7 @@ const authorized = (market: SpecifiedMarket, authorization: string): HttpRequest
 const asPosition = (payload: string): string =>
   Buffer.from(JSON.stringify(['abcd.1', payload, 'AAAAAAAAAAAAAAAA'])).toString('base64url');
 
-/** Every place of a request that takes a text. */
+/** All text inputs of a request. */
 const PLACES: readonly Place[] = [
   (payload, market) =>
     body(pathOf(market), {
@@ -108,7 +108,7 @@ const PLACES: readonly Place[] = [
   }),
 ];
 
-/** Places that each payload goes to, so that all payloads and all places are met. */
+/** The inputs of each payload, so that all payloads and all inputs are covered. */
 const PLACES_EACH = byLength(2, PLACES.length);
 
 interface Asked {
@@ -128,13 +128,13 @@ const ASKED: readonly Asked[] = INJECTIONS.flatMap((payload, at) =>
 function faultOf({ status, text }: HttpAnswer, { ask }: Asked): string | null {
   if (status === 0 || status >= 500) return `${status}`;
   if (status !== 200) return null;
-  // A filter is a value that nobody has; a header that means nothing changes nothing.
+  // A payload as filter value matches nothing; an unknown header has no effect.
   if (ask.headers !== undefined) return null;
   const { data } = JSON.parse(text) as { data?: unknown };
   return Array.isArray(data) && data.length === 0 ? null : 'it found something';
 }
 
-/** Requests for the next page whose position is a payload under a right checksum. */
+/** Requests for the next page with a payload as position and a valid checksum. */
 async function walksOf(service: ServiceProcess): Promise<HttpRequest[]> {
   const options = { limit: 1 };
   const first = await send(false, service, body('/v3/prices/nickel', { options }));
@@ -159,7 +159,7 @@ fault(
     const database = await seededDatabase(t);
     const proxy = await tcpProxyTo(t, database.url);
     const sqlLog = logSql(proxy);
-    // Without the price book each filter is a statement.
+    // Without the price book each filter reaches a statement.
     const service = await startServiceProcess(
       t,
       { ...database, url: proxy.url },

@@ -1,4 +1,4 @@
-/** Part of every payload: what must never be seen in the text of a statement. */
+/** A marker in every payload that must never occur in the text of a statement. */
 export const CANARY = 'zq7canary';
 
 const OPENINGS = [
@@ -31,7 +31,7 @@ const MIDDLES = [
 
 const ENDINGS = [' --', ' /*', ';'];
 
-/** Texts that mean something to a builder of statements, to JSON paths, arrays or patterns. */
+/** Texts with a meaning in SQL builders, JSON paths, arrays or patterns. */
 const SPECIAL = [
   ...['$1', '$2', '$\u007b1}', ':1', ':name', '?', '?|', '??', '%s', '%I', '%', '_', '\\', '\\\\'],
   ...['{', '}', '{}', '{1,2}', '{"a"}', '[]', '$[0]', '$.a', '$."a"', '@.a', "->>'a'", "#>'{a}'"],

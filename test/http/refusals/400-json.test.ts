@@ -6,7 +6,7 @@ t.before(async () => {
   service = await serviceWithoutDatabase(t);
 });
 
-/** Bodies as they go over the wire, each with what the refusal says. */
+/** Bodies as sent, each with a pattern of the error detail. */
 const refuses = (
   title: string,
   cases: Readonly<Record<string, readonly [string | Buffer, RegExp]>>,

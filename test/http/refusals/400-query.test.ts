@@ -21,7 +21,7 @@ const brokenBy = async (query: string): Promise<string[]> => {
   return json.errors.map(({ pointer, code }: Violation) => `${pointer} ${code}`).sort();
 };
 
-/** Queries that break rules, and the places that are told. */
+/** Invalid queries and the pointers of their violations. */
 const BROKEN: Readonly<Record<string, readonly string[]>> = {
   'regoins=Europe': ['?regoins unknown_field'],
   regoins: ['?regoins unknown_field'],

@@ -7,7 +7,7 @@ t.before(async () => {
   service = await serviceWithoutDatabase(t);
 });
 
-/** Asks without the check against openapi.yaml, which knows no such address. */
+/** Sends a request without the openapi.yaml check, which lacks this path. */
 const ask = (method: string, url: string, more: object = {}) =>
   service.app.inject({ method: method as 'GET', url, ...more });
 

@@ -30,7 +30,7 @@ t.test('the limit is a setting', async (t) => {
   t.equal((await small.send(padded(1025))).status, 413);
 });
 
-/** Writes a request head and a beginning of the body; resolves with what comes back. */
+/** Writes a request head and part of the body; resolves with the answer. */
 const exchange = (head: readonly string[], body: string): Promise<string> =>
   new Promise((resolve) => {
     const { port } = service.app.server.address() as AddressInfo;

@@ -124,7 +124,7 @@ function recompute(record: Record, native: Record, published: Published): number
   return figures;
 }
 
-/** Asks all markets for a conversion and recomputes every figure; counts records by status. */
+/** Requests a conversion of all markets and recomputes every figure; counts records by status. */
 async function check(service: Service, database: TestDatabase, filters: object, target: object) {
   const published = await publishedIn(database);
   const counts: { [status: string]: number } = { figures: 0 };

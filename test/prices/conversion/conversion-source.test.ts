@@ -23,7 +23,7 @@ const dayAfter = (day: string, days: number): string =>
 
 type Published = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** A daily table of the H.10 with some cells empty, and what it publishes by currency and day. */
+/** A daily table of the H.10 with some empty cells, and its rates by currency and day. */
 function h10(): { readonly text: string; readonly published: Published } {
   const random = randomOf(10);
   const published = new Map(Object.values(COUNTRIES).map((iso) => [iso, new Map()]));

@@ -6,7 +6,7 @@ import { logStatements } from '../../support/database/statement-log.ts';
 import { serviceOn } from '../../support/http/service.ts';
 import { addPrice, commit, putPoints, putRates } from '../../support/prices/sample-writes.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies as they are.
+// biome-ignore lint/suspicious/noExplicitAny: tests read untyped bodies.
 type Json = any;
 
 const DAY_MS = 86_400_000;
@@ -146,7 +146,7 @@ const shownOf = ({
   lastDateWithRate,
 });
 
-/** Asks the service with a book and the one without, which answer the same. */
+/** Sends a request to the services with and without the price book; the answers must be equal. */
 async function ask(
   test: Pick<typeof t, 'equal'>,
   filters: object,

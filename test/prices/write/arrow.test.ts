@@ -35,7 +35,7 @@ const csvOf = async ({ request }: Service, slug: string, body: object) =>
     })
   ).text;
 
-/** Cells of a CSV without the apostrophe before what a spreadsheet would run. */
+/** CSV cells without the apostrophe that guards against formulas. */
 const plain = (rows: readonly Readonly<Record<string, string>>[]) =>
   rows.map((row) =>
     Object.fromEntries(

@@ -27,7 +27,7 @@ t.before(async () => {
   t.teardown(() => made.remove());
 });
 
-/** Asks for a Parquet file, and opens it in DuckDB as the table `prices`. */
+/** Requests a Parquet file and opens it in DuckDB as the table `prices`. */
 async function asked({ app, key }: Service, slug: string, body: object) {
   const answer = await app.inject({
     method: 'POST',

@@ -29,7 +29,7 @@ t.before(async () => {
 const ask = (slug: string, body: object, accept = 'application/json', from = service) =>
   from.request({ method: 'POST', url: `/v3/prices/${slug}`, payload: body, headers: { accept } });
 
-/** Asks without the check against openapi.yaml, whose numbers are no strings. */
+/** Sends a request without the openapi.yaml check, whose numbers are no strings. */
 async function askFreely(slug: string, body: object, accept: string, from = service) {
   const answer = await from.app.inject({
     method: 'POST',

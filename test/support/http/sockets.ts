@@ -114,7 +114,7 @@ export interface RawAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies as they are.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read untyped bodies.
   readonly json: any;
 }
 

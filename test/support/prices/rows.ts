@@ -1,7 +1,7 @@
 import { csvRecords } from './csv.ts';
 
 /** A record of JSON, its numbers as the text that was sent. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into bodies as they are.
+// biome-ignore lint/suspicious/noExplicitAny: tests read untyped bodies.
 export type ExactRecord = any;
 
 /** The references that records of every market have. */

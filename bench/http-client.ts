@@ -1,18 +1,18 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** One request, the same every time it is sent unless `next` says otherwise. */
-export interface Ask {
+export interface HttpRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   /** The status of its answers, 200 by default. */
   readonly status?: number;
-  /** The body of the next one. */
+  /** Returns the body of the next request. */
   readonly next?: () => string;
 }
 
-export interface Answered {
+export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly bytes: number;
@@ -24,11 +24,11 @@ export interface Answered {
 
 /** A keep-alive client of one server with so many connections. */
 export interface Driver {
-  send(ask: Ask, keepBody?: boolean): Promise<Answered>;
+  send(ask: HttpRequest, keepBody?: boolean): Promise<HttpAnswer>;
   close(): void;
 }
 
-/** As much of undici as is used here; it is installed beside the peers. */
+/** The used part of undici's API; it is installed with the peers. */
 interface Undici {
   readonly Pool: new (
     address: string,
@@ -39,7 +39,7 @@ interface Undici {
   };
 }
 
-/** Hears of one answer. */
+/** The callbacks of one answer. */
 interface Handler {
   onRequestStart(): void;
   onResponseStart(controller: unknown, status: number, headers: IncomingHttpHeaders): void;
@@ -48,14 +48,14 @@ interface Handler {
   onResponseError(controller: unknown, error: Error): void;
 }
 
-// It is not there where only the service is installed, and types are checked there too.
+// A variable name: type checks must pass without the bench packages.
 const UNDICI: string = 'undici';
 const { Pool } = (await import(UNDICI)) as Undici;
 
-/** Makes a driver; undici takes less of the machine that it shares with who is measured. */
+/** Makes a driver; undici leaves more CPU to the measured server than node:http. */
 export function driverOf(address: string, connections: number): Driver {
   const pool = new Pool(address, { connections, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
-  const send = (ask: Ask, keepBody = false): Promise<Answered> =>
+  const send = (ask: HttpRequest, keepBody = false): Promise<HttpAnswer> =>
     new Promise((resolve, reject) => {
       const { method, path, headers } = ask;
       const body = (ask.next?.() ?? ask.body) || null;
@@ -88,7 +88,7 @@ export function driverOf(address: string, connections: number): Driver {
   return { send, close: () => void pool.destroy() };
 }
 
-/** What a burst of requests showed to the client. */
+/** The client's measurements of a burst. */
 export interface Burst {
   readonly requests: number;
   readonly seconds: number;
@@ -103,7 +103,7 @@ export interface Burst {
  */
 export async function burst(
   driver: Driver,
-  ask: Ask,
+  ask: HttpRequest,
   connections: number,
   { ms, least, status }: { readonly ms: number; readonly least: number; readonly status: number },
 ): Promise<Burst> {

@@ -4,8 +4,8 @@ import { startService } from './contenders.ts';
 import {
   type Bare,
   bareSql,
-  besideDownloads,
   type Downloads,
+  duringDownloads,
   type FirstTime,
   type Freshness,
   firstTime,
@@ -14,12 +14,12 @@ import {
   notModified,
   startToAnswer,
 } from './extras.ts';
-import { atRest } from './rest.ts';
-import { say } from './say.ts';
+import { waitUntilIdle } from './idle.ts';
+import { log } from './log.ts';
 
-/** What is measured in each round beside the bursts of requests. */
-export interface Beside {
-  /** The statement of W2 by itself, 16 connections; null where there is no pgbench. */
+/** Measurements of a round other than the bursts of requests. */
+export interface PerRound {
+  /** The statement of W2 alone over 16 connections; null without pgbench. */
   readonly bare: Bare | null;
   readonly downloads: Downloads;
   readonly slowReaderBytes: number;
@@ -29,21 +29,21 @@ export interface Beside {
   readonly startSeconds: number;
 }
 
-/** One round of it. What is shown for the first time needs a service that showed nothing yet. */
-export async function measureBeside(
+/** Measures one round. First-time series need a freshly started service. */
+export async function measurePerRound(
   cluster: Cluster,
   service: Served,
   plain: Served,
-): Promise<Beside> {
-  say('bare SQL, downloads, slow readers, freshness, start, first time');
+): Promise<PerRound> {
+  log('bare SQL, downloads, slow readers, freshness, start, first time');
   const bare = await bareSql(cluster, 'W2', 16);
-  const downloads = await besideDownloads(service, cluster.key);
+  const downloads = await duringDownloads(service, cluster.key);
   const slowReaderBytes = await memoryOfSlowReaders(service, cluster.key);
   const notModifiedMs = await notModified(cluster, service);
   const fresh = await freshness(cluster, service);
   const startSeconds = await startToAnswer(cluster, plain);
   const fresher = await startService(cluster);
-  await atRest(cluster, fresher.pid);
+  await waitUntilIdle(cluster, fresher.pid);
   const first = await firstTime(cluster, fresher);
   await fresher.stop();
   return {
@@ -60,8 +60,8 @@ export async function measureBeside(
 const leastBy = <T>(values: readonly T[], of: (value: T) => number): T =>
   values.reduce((one, other) => (of(other) < of(one) ? other : one));
 
-/** The best round of each; of memory the worst one, and of stale answers all. */
-export function bestOf(rounds: readonly Beside[]): Beside {
+/** The best round of each measurement; the worst for memory, the sum for stale answers. */
+export function bestOf(rounds: readonly PerRound[]): PerRound {
   const bare = rounds.flatMap((each) => each.bare ?? []);
   const fresh = rounds.map((each) => each.fresh);
   const sum = (of: (each: Freshness) => number): number =>

@@ -1,13 +1,13 @@
 import type { Cluster } from './cluster.ts';
 import type { Contender } from './contenders.ts';
-import { Gone, isHeavy, type Sample, sample } from './measure.ts';
-import { say } from './say.ts';
+import { log } from './log.ts';
+import { ContenderFailed, isHeavy, type Sample, sample } from './measure.ts';
 import { WORKLOADS, type Workload } from './workloads.ts';
 
-/** Longest that one request over each of many connections may take a contender. */
+/** Time limit of one request over each of many connections. */
 const LIMIT_MS = 60_000;
 
-/** What a contender did not answer, and why. */
+/** A failed workload of a contender, with its reason. */
 export interface Failure {
   readonly contender: string;
   readonly workload: string;
@@ -15,24 +15,24 @@ export interface Failure {
   readonly why: string;
 }
 
-export interface Crowds {
+export interface ManyConnections {
   readonly samples: readonly Sample[];
   readonly failures: readonly Failure[];
 }
 
-/** What takes a contender longest comes last: it may not survive it. */
+/** Orders the longest workload last, because a contender may crash in it. */
 const bySize = (one: Workload, other: Workload): number =>
   Number(one.name.startsWith('W4')) - Number(other.name.startsWith('W4'));
 
 /**
- * Who takes long, asked over many connections: once, one request over each, after all else. What
- * fails is told; who does not answer in time, or ends, is asked nothing more.
+ * Measures slow contenders over many connections: once, with one request per connection, at the
+ * end. Failures are reported. A contender that times out or exits gets no further requests.
  */
-export async function measureCrowds(
+export async function measureManyConnections(
   cluster: Cluster,
   contenders: readonly Contender[],
   connections: readonly number[],
-): Promise<Crowds> {
+): Promise<ManyConnections> {
   const samples: Sample[] = [];
   const failures: Failure[] = [];
   for (const contender of contenders) {
@@ -42,7 +42,7 @@ export async function measureCrowds(
         .map((many) => ({ workload, many })),
     );
     for (const { workload, many } of cells) {
-      say(`${contender.name}: ${workload.name}, ${many} connections, once`);
+      log(`${contender.name}: ${workload.name}, ${many} connections, once`);
       const burst = { least: many, ms: 0, limitMs: LIMIT_MS };
       try {
         const taken = await sample(cluster, contender, workload, many, burst);
@@ -51,7 +51,7 @@ export async function measureCrowds(
         const why = (error as Error).message;
         const told = { contender: contender.name, workload: workload.name, connections: many, why };
         failures.push(told);
-        if (!(error instanceof Gone)) continue;
+        if (!(error instanceof ContenderFailed)) continue;
         await contender.served.stop();
         break;
       }

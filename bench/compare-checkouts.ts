@@ -1,9 +1,9 @@
 /**
- * Compares this checkout with another one, usually the state before a change: both load the same
- * file, and answer the same requests in turns.
+ * Compares this checkout with another one, usually that before a change: both load the same file
+ * and answer the same requests, alternately.
  *
- *     node bench/before.ts CHECKOUT [--points 2000000] [--rounds 5] [--ms 600] [--loads 5]
- *         [--only W3days,W4]
+ *     node bench/compare-checkouts.ts CHECKOUT [--points 2000000] [--rounds 5] [--ms 600]
+ *         [--loads 5] [--only W3days,W4]
  */
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -16,11 +16,11 @@ import { run } from './child.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type Contender, startService } from './contenders.ts';
 import { pointsOf, writeDescriptions, writeSeries } from './dataset.ts';
-import type { Ask } from './drive.ts';
+import type { HttpRequest } from './http-client.ts';
+import { waitUntilIdle } from './idle.ts';
+import { log } from './log.ts';
 import { type Sample, sample, samplesOf } from './measure.ts';
-import { atRest } from './rest.ts';
-import { say } from './say.ts';
-import { askService, WORKLOADS, type Workload } from './workloads.ts';
+import { serviceRequest, WORKLOADS, type Workload } from './workloads.ts';
 
 const HERE = fileURLToPath(new URL('..', import.meta.url));
 
@@ -37,27 +37,28 @@ const { values, positionals } = parseArgs({
 const [before] = positionals;
 if (!before || !existsSync(join(before, 'package.json'))) {
   process.stderr.write(
-    'usage: node bench/before.ts CHECKOUT [--points] [--rounds] [--ms] [--loads] [--only]\n',
+    'usage: node bench/compare-checkouts.ts CHECKOUT [--points] [--rounds] [--ms] [--loads] ' +
+      '[--only]\n',
   );
   process.exit(2);
 }
 const points = Number(values.points);
 
-/** The two checkouts, by the name that the table gives them. */
+/** The two checkouts, by their name in the table. */
 const SIDES = [
   ['before', resolve(before)],
   ['after', HERE],
 ] as const;
 type Side = (typeof SIDES)[number][0];
 
-/** The file that runs commands, which older checkouts have elsewhere. */
+/** The entry file of the commands; older checkouts have it elsewhere. */
 const commandsOf = (root: string): string => {
   const files = ['src/cli/main.ts', 'src/cli/main.ts'].map((file) => join(root, file));
   return files.find(existsSync) ?? '';
 };
 
-/** Requests that are no workload of the benchmark: a small answer, and a refusal. */
-const SMALL: readonly (readonly [string, (key: string) => Ask])[] = [
+/** Requests outside the workloads: a small answer and a rejection. */
+const SMALL: readonly (readonly [string, (key: string) => HttpRequest])[] = [
   [
     'GET /v3/me',
     (key) => ({ method: 'GET', path: '/v3/me', headers: { 'x-api-key': key }, body: '' }),
@@ -80,7 +81,7 @@ interface Measured {
   readonly samples: readonly Sample[];
 }
 
-/** One workload or small request, over some connections, in turns of both sides. */
+/** Samples one workload or small request, alternating between both sides. */
 async function inTurns(
   clusters: Readonly<Record<Side, Cluster>>,
   contenders: readonly Contender[],
@@ -109,13 +110,13 @@ async function measureRequests(clusters: Readonly<Record<Side, Cluster>>): Promi
   const contenders: Contender[] = [];
   for (const [side, root] of SIDES) {
     const cluster = clusters[side];
-    const ask = (workload: Workload): Ask =>
+    const ask = (workload: Workload): HttpRequest =>
       SMALL.find(([name]) => name === workload.name)?.[1](cluster.key) ??
-      askService(workload, cluster.key, cluster.past);
-    const onlyWithPrices = (workload: Workload): Ask | null =>
+      serviceRequest(workload, cluster.key, cluster.past);
+    const onlyWithPrices = (workload: Workload): HttpRequest | null =>
       SMALL.some(([name]) => name === workload.name) ? null : ask(workload);
     const book = await startService(cluster, {}, root);
-    await atRest(cluster, book.pid);
+    await waitUntilIdle(cluster, book.pid);
     contenders.push({ name: side, served: book, ask });
     const plain = await startService(cluster, { PRICE_BOOK_BYTES: '0' }, root);
     contenders.push({ name: `${side} SQL`, served: plain, ask: onlyWithPrices });
@@ -127,10 +128,10 @@ async function measureRequests(clusters: Readonly<Record<Side, Cluster>>): Promi
   const measured = new Map<string, { name: string; connections: number; samples: Sample[] }>();
   try {
     for (let round = 1; round <= Number(values.rounds); round += 1) {
-      say(`round ${round} of ${values.rounds}`);
+      log(`round ${round} of ${values.rounds}`);
       for (const workload of all) {
         for (const connections of [1, 16]) {
-          // The order alternates, so that neither side is always the first after a pause.
+          // Alternating the order gives no side the advantage of always being first.
           const order = round % 2 ? contenders : contenders.toReversed();
           const isLong = /^W[345]/.test(workload.name);
           if (connections > 1 && isLong) continue;
@@ -148,7 +149,7 @@ async function measureRequests(clusters: Readonly<Record<Side, Cluster>>): Promi
   return [...measured.values()];
 }
 
-/** Rows a second of loads of the same file into empty databases, in turns. */
+/** Rows per second of loads of the same file into empty databases, alternately. */
 async function measureLoads(): Promise<Record<Side, number[]>> {
   const rates: Record<Side, number[]> = { before: [], after: [] };
   const folder = await mkdtemp(join(tmpdir(), 'prices-before-'));
@@ -170,7 +171,7 @@ async function measureLoads(): Promise<Record<Side, number[]>> {
         rates[side].push((1000 * pointsOf(points)) / (performance.now() - began));
         await embedded.release();
         await rm(data, { recursive: true, force: true });
-        say(`load ${turn}, ${side}: ${Math.round(rates[side].at(-1) ?? 0)} rows/s`);
+        log(`load ${turn}, ${side}: ${Math.round(rates[side].at(-1) ?? 0)} rows/s`);
       }
     }
   } finally {
@@ -184,7 +185,7 @@ const costs = (samples: readonly Sample[], who: string, measured: Measured): num
     ({ nodeMs, pgMs }) => nodeMs + pgMs,
   );
 const number = (value: number): string => String(Number(value.toPrecision(3)));
-/** The distance of the second best from the best of a side, as a share: its own spread. */
+/** The spread of a side: the relative distance of its second best from its best time. */
 const spreadOf = (times: readonly number[]): number => {
   const [best = Number.NaN, second = Number.NaN] = [...times].sort((one, other) => one - other);
   return second / best - 1;
