@@ -18,7 +18,6 @@ import { databaseFailureOf } from './db/failures.ts';
 import { MinRevisionCheck } from './db/min-revision.ts';
 import { Refusals } from './http/edge/refuse.ts';
 import { serverOf } from './http/edge/server.ts';
-import type { Handover } from './http/edge/stop.ts';
 import type { Credentials } from './http/hooks/auth.ts';
 import { LogLimit } from './http/hooks/log-lines.ts';
 import { logRejected, type Observer } from './http/hooks/observe.ts';
@@ -56,8 +55,6 @@ interface AppOptions {
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
   readonly tracing?: Tracing | undefined;
-  /** Handover of connections to other workers at a stop. */
-  readonly handover?: Handover | undefined;
 }
 
 /** Cached revisions of the reference data; slow requests may still need an earlier one. */
@@ -176,7 +173,7 @@ function priceBook(
 
 /** Builds the service with all routes. It neither listens nor connects. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, client, metrics, logger, handover } = options;
+  const { config, client, metrics, logger } = options;
   const limits = new Limits(limitSettingsOf(config), client.link.queues);
   const lines = new LogLimit(logger, config.LOG_ANONYMOUS_PER_SECOND);
   const observer: Observer = { metrics, lines };
@@ -186,7 +183,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     () => client.link.newestRevision(),
     observer,
   );
-  const app = serverOf({ config, logger, handover, refusals, createContext });
+  const app = serverOf({ config, logger, refusals, createContext });
   const sources = sourcesOf(options);
   // `planOf` validates bodies and reports all violations; responses are serialised already.
   app.setValidatorCompiler(() => () => true);

@@ -9,7 +9,6 @@ import { type Metrics, metricsOf, serveWorkerMetrics } from './metrics/metrics.t
 import { addressOf, bannerOf } from './process/banner.ts';
 import { readConfig } from './process/environment.ts';
 import { EXIT, exitCodeOf, report } from './process/failure.ts';
-import { WorkerHandover } from './process/handover.ts';
 import { Lifecycle } from './process/lifecycle.ts';
 import { type Log, openLog } from './process/log.ts';
 import { serveMetrics } from './process/metrics-server.ts';
@@ -17,7 +16,7 @@ import { prepare } from './process/prepare.ts';
 import { serve } from './process/serve.ts';
 import { argumentOutput } from './process/service-arguments.ts';
 import { openTraces } from './process/tracing.ts';
-import { serveByWorkers, WorkerFailed, type Workers } from './process/workers.ts';
+import { onRetire, serveByWorkers, WorkerFailed, type Workers } from './process/workers.ts';
 
 /** npm forwards SIGINT after the terminal has sent it: one Ctrl-C arrives twice. */
 const SAME_KEYSTROKE_MS = 500;
@@ -62,10 +61,9 @@ async function startWorker(): Promise<void> {
   const log = openLogOf(config);
   const { logger } = log;
   const metrics = await openMetrics(config, log);
-  const handover = new WorkerHandover();
-  handover.onRetire(endBySignal);
+  onRetire(() => void grace.close());
   const tracing = await openTraces(logger, lifecycle);
-  await serve({ config, url, usageUrl, logger, metrics, tracing, handover }, lifecycle);
+  await serve({ config, url, usageUrl, logger, metrics, tracing }, lifecycle);
 }
 
 /** Runs before the database is prepared: a misspelt DATABASE_URL would start an embedded one. */

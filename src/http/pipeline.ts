@@ -10,7 +10,7 @@ import type { Tracing } from '../tracing/tracing.ts';
 import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import type { Refusals } from './edge/refuse.ts';
-import { type Handover, stopGracefully } from './edge/stop.ts';
+import { stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
 import { allowOrigin, answerPreflight, originsOf, varyByOrigin } from './hooks/cors.ts';
@@ -47,7 +47,6 @@ interface PipelineOptions {
   /** Pool for usage data and shared rate limits; without it there are none. */
   readonly usagePool?: pg.Pool | undefined;
   readonly tracing?: Tracing | undefined;
-  readonly handover?: Handover | undefined;
 }
 
 type CreateContext = (request: FastifyRequest, reply: FastifyReply) => void;
@@ -163,10 +162,10 @@ export async function pipeline(
   app: FastifyInstance,
   options: PipelineOptions,
 ): Promise<{ readonly credentials: Credentials; readonly exchange: Exchange | null }> {
-  const { config, observer, handover } = options;
+  const { config, observer } = options;
   app.decorateRequest('context');
   problems(app);
-  const closing = stopGracefully(app, { graceMs: config.STOP_GRACE_MS, handover });
+  const closing = stopGracefully(app, config.STOP_GRACE_MS);
   const rejectUnknown = methods(app);
   const { credentials, exchange } = await credentialChecks(app, options);
   addHooks(app, { ...options, credentials, closing, rejectUnknown });

@@ -12,7 +12,6 @@ import type { Tracing } from '../tracing/tracing.ts';
 import { addressOf } from './banner.ts';
 import { checkDatabase } from './check-database.ts';
 import { sentenceOf } from './failure.ts';
-import type { WorkerHandover } from './handover.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { logStateChange, type StateChange } from './state-changes.ts';
 
@@ -147,25 +146,21 @@ interface ServeOptions {
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   readonly tracing: Tracing | undefined;
-  /** Set in a worker: other workers take over its idle connections. */
-  readonly handover?: WorkerHandover;
 }
 
 /** Starts the service on a database. Returns its address; the lifecycle stops it. */
 export async function serve(served: ServeOptions, lifecycle: Lifecycle): Promise<string> {
-  const { config, usageUrl, logger, metrics, tracing, handover } = served;
+  const { config, usageUrl, logger, metrics, tracing } = served;
   const client = openReader(served);
   lifecycle.onShutdown(() => client.close());
   const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
   if (usage) lifecycle.onShutdown(() => usage.close());
   const usagePool = usage?.pool;
-  const app = await buildApp({ config, client, usagePool, logger, metrics, tracing, handover });
-  if (handover) lifecycle.onShutdown(() => handover.settled());
-  handover?.acceptFor(app.server);
+  const app = await buildApp({ config, client, usagePool, logger, metrics, tracing });
   lifecycle.onShutdown(async () => {
-    // A replaced worker needs no notice, because other workers take over its connections.
-    const needsNotice = lifecycle.isBySignal && !handover?.isActive;
-    if (needsNotice && config.STOP_NOTICE_MS > 0) await announceStop(app, config.STOP_NOTICE_MS);
+    // Without a signal the worker was replaced: the service stays available.
+    if (lifecycle.isBySignal && config.STOP_NOTICE_MS > 0)
+      await announceStop(app, config.STOP_NOTICE_MS);
     await drain(app, config.SHUTDOWN_TIMEOUT_MS);
   });
   lifecycle.throwIfShuttingDown();

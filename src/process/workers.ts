@@ -6,13 +6,6 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { clusterExposition } from '../metrics/metrics.ts';
 import { addressOf } from './banner.ts';
-import {
-  connectionSender,
-  type HandedOver,
-  onHandedOver,
-  onUndelivered,
-  retire,
-} from './handover.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { serveMetrics } from './metrics-server.ts';
 import type { Prepared } from './prepare.ts';
@@ -48,8 +41,17 @@ export class WorkerFailed extends Error {
 
 const BACKOFF_MS = 100;
 const BACKOFF_MS_MAX = 10_000;
+/** Message that ends a worker whose replacement listens. */
+const RETIRE = 'retire';
 /** Uptime after which an exit is not a start failure, and the backoff is reset. */
 const SETTLED_MS = 10_000;
+
+/** Calls `retire` in a worker when it has been replaced. */
+export function onRetire(retire: () => void): void {
+  process.on('message', (message) => {
+    if (message === RETIRE) retire();
+  });
+}
 
 /**
  * Worker processes on one port. This process owns the port and distributes connections round-robin.
@@ -57,8 +59,8 @@ const SETTLED_MS = 10_000;
  */
 export class Workers {
   readonly #options: WorkersOptions;
-  /** Listening workers, oldest first, each with a function that sends it a connection. */
-  readonly #listening = new Map<Worker, (left: HandedOver) => void>();
+  /** Listening workers, oldest first. */
+  readonly #listening = new Set<Worker>();
   readonly #all = new Set<Worker>();
   readonly #retiring = new WeakSet<Worker>();
   readonly #ending = new WeakMap<Worker, Promise<void>>();
@@ -66,7 +68,6 @@ export class Workers {
   #replacing: Promise<void> = Promise.resolve();
   #backoffMs = BACKOFF_MS;
   #port = 0;
-  #redistributed = 0;
 
   constructor(options: WorkersOptions) {
     this.#options = options;
@@ -108,7 +109,7 @@ export class Workers {
 
   async #replaceAll(): Promise<void> {
     const { logger } = this.#options;
-    for (const old of [...this.#listening.keys()]) {
+    for (const old of [...this.#listening]) {
       if (this.#stopping.signal.aborted) return;
       // It exited and is replaced already.
       if (!this.#listening.has(old)) continue;
@@ -123,7 +124,7 @@ export class Workers {
         if (!this.#listening.has(old)) void this.#replace(old);
         return;
       }
-      await this.#stopOnce(old, () => retire(old));
+      await this.#stopOnce(old, () => old.send(RETIRE));
     }
     const workers = this.count === 1 ? 'the worker was' : `all ${this.count} workers were`;
     logger.info(`${workers} replaced`);
@@ -132,16 +133,12 @@ export class Workers {
   /** Starts a worker, and waits until it listens. */
   #fork(): Promise<Worker> {
     const worker = cluster.fork(this.#options.env);
-    const passOn = (left: HandedOver): void => this.#redistribute(left, worker);
-    onUndelivered(worker, (handle) => passOn({ handle, isUsed: false, refusals: 0 }));
-    const deliver = connectionSender(worker, passOn);
-    onHandedOver(worker, passOn);
     const begun = performance.now();
     this.#all.add(worker);
     return new Promise((resolve, reject) => {
       worker.once('listening', ({ port }) => {
         this.#port = port;
-        this.#listening.set(worker, deliver);
+        this.#listening.add(worker);
         resolve(worker);
       });
       worker.once('exit', (code) => {
@@ -170,18 +167,6 @@ export class Workers {
         logger.error('a worker could not start; the start is retried');
       }
     }
-  }
-
-  /** Sends a connection to a remaining worker, round-robin; after a refusal, to the next one. */
-  #redistribute(left: HandedOver, from: Worker): void {
-    const staying = [...this.#listening.keys()].filter(
-      (each) => !this.#retiring.has(each) && each.isConnected(),
-    );
-    const place = staying.indexOf(from);
-    const next = staying[(place < 0 ? this.#redistributed++ : place + 1) % staying.length];
-    const deliver = next && this.#listening.get(next);
-    if (deliver && left.refusals < staying.length) deliver(left);
-    else left.handle.close();
   }
 
   /** Signals a worker to stop, only once, and waits until it exits. */

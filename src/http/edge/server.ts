@@ -12,12 +12,10 @@ import { requestIdOf, SECURITY_HEADERS } from '../head.ts';
 import { problemOf, sendProblem } from '../problems.ts';
 import { delayClose, type Handler, Pipelines } from './http-pipelining.ts';
 import { isTimeout, type Refusals } from './refuse.ts';
-import type { Handover } from './stop.ts';
 
 interface ServerOptions {
   readonly config: Config;
   readonly logger?: FastifyBaseLogger | undefined;
-  readonly handover?: Handover | undefined;
   readonly refusals: Refusals;
   /** Creates the context of a request that Fastify itself rejects: no hook runs for it. */
   readonly createContext: (request: FastifyRequest, reply: FastifyReply) => void;
@@ -60,7 +58,7 @@ function replaceNodeResponses(
 
 /** Creates Fastify and its HTTP server, without hooks and routes. */
 export function serverOf(options: ServerOptions): FastifyInstance {
-  const { config, logger, handover, refusals, createContext } = options;
+  const { config, logger, refusals, createContext } = options;
   const pipelines = new Pipelines({
     waitingMax: config.PIPELINED_MAX,
     allMax: config.PIPELINED_ALL_MAX,
@@ -72,8 +70,6 @@ export function serverOf(options: ServerOptions): FastifyInstance {
     trustProxy: config.TRUST_PROXY?.split(',') ?? false,
     serverFactory: (handle) => httpServer(config, handle, pipelines),
     clientErrorHandler: (error, socket) => {
-      // A connection taken over waits for its next request: the keep-alive timeout applies instead.
-      if (isTimeout(error) && handover?.isAwaitingRequest(socket)) return;
       const refuse = () => refusals.refuse(error, socket);
       if (!isTimeout(error) || !pipelines.deferTimeout(socket, refuse)) refuse();
     },

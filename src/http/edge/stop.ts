@@ -2,40 +2,6 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
-/** Handover of the idle connections of a stopping worker to other workers. */
-export interface Handover {
-  /** True if other workers take over the connections of this stop. */
-  readonly isActive: boolean;
-  /** Sends a connection without a partly read request to another worker. */
-  send(socket: Socket): void;
-  /** True if a connection was taken over from another worker and has sent no request since. */
-  isAwaitingRequest(socket: Socket): boolean;
-}
-
-interface StopOptions {
-  /** Time in which an idle connection may still send a request. */
-  readonly graceMs: number;
-  readonly handover?: Handover | undefined;
-}
-
-/**
- * Finds connections without a request, even a partial one. Only Node knows which keep-alive
- * connections are idle, and only its `closeIdleConnections` reveals them, by calling `destroy`.
- */
-function idleConnections(closeIdle: () => void, sockets: Iterable<Socket>): Socket[] {
-  const idle: Socket[] = [];
-  const all = [...sockets];
-  for (const socket of all) {
-    socket.destroy = () => {
-      idle.push(socket);
-      return socket;
-    };
-  }
-  closeIdle();
-  for (const socket of all) delete (socket as { destroy?: unknown }).destroy;
-  return idle.concat(all.filter(({ bytesRead }) => bytesRead === 0));
-}
-
 /** Unfinished replies of each open connection. `onIdle` is called after the last of them. */
 function openReplies(
   app: FastifyInstance,
@@ -69,42 +35,23 @@ function announceClose(repliesBySocket: ReadonlyMap<Socket, ReadonlySet<ServerRe
 /**
  * Closes each connection of a stopping service when its replies are sent. Node would cut replies
  * with unsent bytes for a slow reader, and would wait for connections that become idle later or
- * never send a request, as browsers open them. With an active handover, idle connections go to
- * other workers instead, because a request may be in transit on any of them.
+ * never send a request, as browsers open them.
+ * @param graceMs time in which an idle connection may still send a request
  * @returns the hook for requests that arrive during the stop
  */
-export function stopGracefully(
-  app: FastifyInstance,
-  { graceMs, handover }: StopOptions,
-): onRequestHookHandler {
+export function stopGracefully(app: FastifyInstance, graceMs: number): onRequestHookHandler {
   const { server } = app;
   app.decorate('isStopping', false);
   app.addHook('preClose', async () => {
-    app.isStopping = !handover?.isActive;
+    app.isStopping = true;
   });
-  const closeIdle = server.closeIdleConnections.bind(server);
   /** Called after the last reply of a connection. */
   let onIdle = (_socket: Socket): void => {};
   const repliesBySocket = openReplies(app, (socket) => onIdle(socket));
-  const handOverIdle = (): void => {
-    for (const socket of idleConnections(closeIdle, repliesBySocket.keys())) {
-      if (repliesBySocket.get(socket)?.size === 0 && !socket.writableEnded) handover?.send(socket);
-    }
-  };
   server.closeIdleConnections = () => {
-    if (handover?.isActive) {
-      onIdle = handOverIdle;
-      // After the listener is closed.
-      setImmediate(handOverIdle);
-    } else {
-      announceClose(repliesBySocket);
-    }
+    announceClose(repliesBySocket);
     setTimeout(() => {
-      onIdle = (socket) => {
-        // The reply had no `Connection: close`, so the next request may be in transit.
-        if (handover?.isActive) handOverIdle();
-        socket.destroySoon();
-      };
+      onIdle = (socket) => socket.destroySoon();
       for (const [socket, replies] of repliesBySocket) if (replies.size === 0) socket.destroySoon();
     }, graceMs).unref();
   };
