@@ -156,13 +156,13 @@ function priceBook(
   const book = bytes > 0 ? new PriceBook({ bytes, sources, onError }) : null;
   app.decorate('book', book);
   if (book === null) return null;
-  const look = () => client.link.newestRevision();
+  const checkRevision = () => client.link.newestRevision();
   let forget = () => {};
   app.addHook('onListen', async () => {
     forget = client.link.onCommit(() => {
-      book.refresh(look).catch(onError);
+      book.refresh(checkRevision).catch(onError);
     });
-    book.fill(look).catch(onError);
+    book.fill(checkRevision).catch(onError);
   });
   app.addHook('onClose', async () => {
     forget();

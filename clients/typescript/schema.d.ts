@@ -1237,7 +1237,7 @@ export interface components {
             /** @constant */
             readonly authorized: false;
         };
-        /** @description A market; `authorized` tells the two shapes apart */
+        /** @description A market; `authorized` distinguishes the two shapes */
         readonly MarketSummary: components["schemas"]["OpenMarket"] | components["schemas"]["ClosedMarket"];
         readonly MarketList: {
             readonly data: readonly components["schemas"]["MarketSummary"][];

@@ -13,7 +13,7 @@ export type FailureReason =
   /** A standby has not replayed the requested time. */
   | 'not_replayed';
 
-/** The database did not answer. The message tells a client what to do. */
+/** The database did not answer. The message states what the client has to do. */
 export class DatabaseFailure extends StacklessError {
   override readonly name = 'DatabaseFailure';
   readonly reason: FailureReason;

@@ -38,9 +38,9 @@ export class RequestContext {
   readonly #checkRevision: () => Promise<NewestRevision>;
   #newest: Promise<NewestRevision> | null = null;
 
-  constructor(work: RequestWork, look: () => Promise<NewestRevision>, sentBefore: number) {
+  constructor(work: RequestWork, checkRevision: () => Promise<NewestRevision>, sentBefore: number) {
     this.work = work;
-    this.#checkRevision = look;
+    this.#checkRevision = checkRevision;
     this.bytesBefore = sentBefore;
   }
 

@@ -53,10 +53,18 @@ type CreateContext = (request: FastifyRequest, reply: FastifyReply) => void;
 
 /** Creates the context of a request, and ends it with the response or the disconnection. */
 export const contextCreator =
-  (deadlineMs: number, look: () => Promise<NewestRevision>, observer?: Observer): CreateContext =>
+  (
+    deadlineMs: number,
+    checkRevision: () => Promise<NewestRevision>,
+    observer?: Observer,
+  ): CreateContext =>
   (request, reply) => {
     const { raw } = reply;
-    const context = new RequestContext(new RequestWork(deadlineMs), look, bytesSent(request));
+    const context = new RequestContext(
+      new RequestWork(deadlineMs),
+      checkRevision,
+      bytesSent(request),
+    );
     request.context = context;
     // Fastify's onResponse hook does not run if the client disconnects.
     raw.once('close', () => {

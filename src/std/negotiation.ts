@@ -9,7 +9,7 @@ interface Choice {
 /** Most elements read from one header. */
 const CHOICES_MAX = 64;
 
-/** The parameter that tells rows from JSON with the same media type (RFC 6906). */
+/** The parameter that distinguishes rows from JSON with the same media type (RFC 6906). */
 const PROFILE = /^\s*profile="?rows"?\s*$/;
 
 const named = (name: string, parameters: readonly string[]): string =>

@@ -253,7 +253,7 @@ export const addDrill = command({
         'no older than the server; export: db export and import',
     ).choices(['dump', 'export']),
     option('--server <url>', 'where to make the copy: any database of another server'),
-    option('--keep', 'leave the copy, to look at it'),
+    option('--keep', 'keep the copy for inspection'),
     json(),
   ],
   help: `

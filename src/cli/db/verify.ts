@@ -74,9 +74,9 @@ Examples:
           'DATABASE_URL: a newer version has migrated this database: let that version verify it',
         );
       }
-      const tell = (done: number, { name }: Rule) =>
+      const onProgress = (done: number, { name }: Rule) =>
         progress.update(`${done + 1} of ${rules.length}: ${name}`);
-      return verify(client, rules, tell, signal);
+      return verify(client, rules, onProgress, signal);
     });
     const isBroken = report.rules.some(({ count }) => count > 0);
     return {

@@ -30,8 +30,8 @@ function marketOf(slug: string | undefined): string | null {
 function countsText(batch: Batch): string {
   const { inserted, corrected, withdrawn, unchanged, outdated, rejected } = batch;
   const counts = { inserted, corrected, withdrawn, unchanged, outdated, rejected };
-  const told = Object.entries(counts).filter(([, count]) => count > 0);
-  return told.map(([name, count]) => `${countText(count)} ${name}`).join(', ');
+  const positive = Object.entries(counts).filter(([, count]) => count > 0);
+  return positive.map(([name, count]) => `${countText(count)} ${name}`).join(', ');
 }
 
 const stateOf = ({ status, undoneBy, undoes }: Batch): string => {
@@ -89,8 +89,8 @@ function changeLine({ operation, code, of, date, before, after }: BatchChange): 
   }
   const name = `${kind}${code}`;
   const lists = [before, after].map((each) => (each === null ? null : JSON.stringify(each)));
-  const told = lists.filter((each) => each !== null);
-  return told.length === 0 ? name : `${name}: ${told.join(' → ')}`;
+  const parts = lists.filter((each) => each !== null);
+  return parts.length === 0 ? name : `${name}: ${parts.join(' → ')}`;
 }
 
 /** Prints a batch and its changes while they are read, as text or JSON. */
@@ -110,8 +110,8 @@ async function printChanges(
     return;
   }
   const { startedAt, finishedAt } = batch;
-  const told = { ...batch, startedAt: timeText(startedAt), finishedAt: timeText(finishedAt) };
-  const facts = Object.entries(told).filter(([, value]) => value !== null && value !== 0);
+  const entry = { ...batch, startedAt: timeText(startedAt), finishedAt: timeText(finishedAt) };
+  const facts = Object.entries(entry).filter(([, value]) => value !== null && value !== 0);
   printLines(...facts.map(([name, value]) => `${name.padEnd(13)} ${value}`), '');
   for await (const change of changes) {
     await writeText(`${changeLine(change)}\n`);
@@ -137,9 +137,9 @@ Examples:
   async run(number: string, options: { json?: true }) {
     const batch = wholeOf(number, 'the number of a batch');
     const { showBatch } = await import('../../ingest/ledger/history.ts');
-    const tell = (line: Batch, changes: AsyncIterable<BatchChange>) =>
+    const print = (line: Batch, changes: AsyncIterable<BatchChange>) =>
       printChanges(line, changes, options.json === true);
-    await withDatabase(({ client, signal }) => showBatch(client, batch, tell, signal));
+    await withDatabase(({ client, signal }) => showBatch(client, batch, print, signal));
   },
 });
 

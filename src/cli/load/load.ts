@@ -170,7 +170,7 @@ function formatCommand(name: FormatName): (parent: Command) => void {
     ],
     help: `
 A file is loaded whole, in one transaction and one revision, or not at all (exit code 3); what
-it does is told before. Loading the same file again changes nothing.
+it does is reported first. Loading the same file again changes nothing.
 ${isFetched ? FETCH : ''}
 Examples:
   ${PROGRAM} load ${words} ${isFetched ? '--fetch' : 'FILE'}

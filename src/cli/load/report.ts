@@ -97,8 +97,8 @@ const loadLine = (file: string, { mapping }: Remedy): string => {
  * lines that load the file after all.
  */
 export function errorLines({ errors, errorsTotal }: Faults): string[] {
-  const told = errors.slice(0, ERRORS_SHOWN);
-  const lines = told.flatMap(({ file, line, column, value, ...error }) => {
+  const shown = errors.slice(0, ERRORS_SHOWN);
+  const lines = shown.flatMap(({ file, line, column, value, ...error }) => {
     const place = file === null ? '' : `${file}${line === null ? '' : `:${line}`}: `;
     // For an invalid column name, the column and the value are the same text.
     const name = column === value ? null : column;
@@ -110,7 +110,7 @@ export function errorLines({ errors, errorsTotal }: Faults): string[] {
     ]);
     return [`${place}${where}${error.message} (${error.code})`, ...remedies];
   });
-  const more = errorsTotal - told.length;
+  const more = errorsTotal - shown.length;
   return more > 0 ? [...lines, `and ${countText(more)} more`] : lines;
 }
 

@@ -69,7 +69,7 @@ export const addWithdraw = command({
   ],
   help: `
 All points that are named are withdrawn, in one transaction and one revision, or none of them (exit
-code 3): a code or a day that has no value is refused. What it takes is told before. The withdrawal
+code 3): a code or a day that has no value is refused. The points are reported first. The withdrawal
 is a batch of the ledger; load undo brings the points back.
 
 Examples:

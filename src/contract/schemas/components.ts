@@ -210,7 +210,7 @@ const ClosedMarket = closed(
 
 const MarketSummary = Type.Unsafe({
   $id: 'MarketSummary',
-  description: 'A market; `authorized` tells the two shapes apart',
+  description: 'A market; `authorized` distinguishes the two shapes',
   oneOf: [ref(OpenMarket), ref(ClosedMarket)],
 });
 

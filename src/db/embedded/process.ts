@@ -16,7 +16,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The embedded PostgreSQL failed. The message tells the operator what to do. */
+/** The embedded PostgreSQL failed. The message states what the operator has to do. */
 export class EmbeddedDatabaseError extends Error {
   override readonly name = 'EmbeddedDatabaseError';
   readonly exitCode = 1;

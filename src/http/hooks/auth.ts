@@ -189,13 +189,13 @@ export async function credentialsOf(
   };
   const authenticateReported = (request: FastifyRequest): Promise<Principal> => {
     const identity = authenticate(request);
-    const told = identity.then(
+    const reported = identity.then(
       (principal) => onChecked(request, { principal, refusal: null }),
       (error: unknown) => {
         if (error instanceof Problem) onChecked(request, { principal: null, refusal: error });
       },
     );
-    told.catch((error: unknown) => request.log.error(error));
+    reported.catch((error: unknown) => request.log.error(error));
     return request.context.work.until(identity);
   };
   const reportMissingScope = (request: FastifyRequest, refusal: Problem): Problem => {

@@ -90,8 +90,8 @@ const readQuery = flatReader(RateQuery);
 
 /** The validated query. @throws Problem `validation_failed` with every violation */
 function queryOf(url: string): RatesQuery {
-  const { values, errors: told } = readQuery(url);
-  const errors = [...told];
+  const { values, errors: found } = readQuery(url);
+  const errors = [...found];
   const query = values as unknown as RatesQuery;
   const isWrong = (name: string) => errors.some((each) => each.pointer === `/${name}`);
   if (query.from && query.to && !isWrong('from') && !isWrong('to') && query.from > query.to) {

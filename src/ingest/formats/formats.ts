@@ -62,7 +62,7 @@ export const FORMATS = {
   },
   table: {
     title: 'Any delimited or Excel table, as a mapping describes it (docs/mapping.md)',
-    accepts: 'delimited text or an Excel workbook (.xlsx), told apart by content',
+    accepts: 'delimited text or an Excel workbook (.xlsx), detected by content',
     open: () => {
       throw new Error('a table is read with a mapping');
     },

@@ -84,16 +84,16 @@ const namesIn = (revision: string): RawBuilder<NameRow> => {
 };
 
 /** A complete row of `price` before and after a revision. */
-interface ChangedPriceRow {
+interface RevisedPriceRow {
   readonly code: string;
   readonly before: Readonly<Record<string, unknown>> | null;
   readonly after: Readonly<Record<string, unknown>> | null;
 }
 
 /** The prices that a revision added, changed or removed. */
-const pricesIn = (revision: string): RawBuilder<ChangedPriceRow> => {
+const pricesIn = (revision: string): RawBuilder<RevisedPriceRow> => {
   const columns = sql`t.id, t.code, to_jsonb(t) as row`;
-  return sql<ChangedPriceRow>`
+  return sql<RevisedPriceRow>`
     select coalesce(became.code, was.code) as code, was.row as before, became.row as after
     from (${rowsWritten('price', columns, revision)}) as became
       full join (${rowsSuperseded('price', columns, revision)}) as was using (id)
@@ -207,7 +207,7 @@ function textOf(column: string, value: unknown, names: NamesById): unknown {
 }
 
 function priceChange(
-  { code, before: was, after: is }: ChangedPriceRow,
+  { code, before: was, after: is }: RevisedPriceRow,
   names: NamesById,
 ): BatchChange {
   const common = { code, of: null, date: null };

@@ -17,7 +17,7 @@ export const isLabel = (text: string): boolean => isPrintable(text, 200);
 export const INVALID_LABEL =
   'The text is empty, too long (200 characters), or holds control characters';
 
-interface SpecificationEntry {
+interface SourceSpecificationEntry {
   readonly name: string;
   readonly value: string;
   readonly order: number;
@@ -29,7 +29,7 @@ const MEMBERS = new Set(['name', 'value', 'order']);
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && isPrintable(value, 1_000);
 
-function entryOf(item: unknown, index: number): SpecificationEntry | null {
+function entryOf(item: unknown, index: number): SourceSpecificationEntry | null {
   if (typeof item !== 'object' || item === null) return null;
   if (Object.keys(item).some((member) => !MEMBERS.has(member))) return null;
   const { name, value, order = index + 1 } = item as Record<string, unknown>;

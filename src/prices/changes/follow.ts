@@ -105,8 +105,8 @@ function checkDatabaseFailure(error: unknown): void {
 }
 
 /** The time of one wait. Without notifications, or after a failure, it ends with a poll. */
-const pauseOf = ({ reportsCommits: hears }: Link, leftMs: number, hasFailed: boolean): number =>
-  hears && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
+const pauseOf = ({ reportsCommits }: Link, leftMs: number, hasFailed: boolean): number =>
+  reportsCommits && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
 
 /** The feed of a database. @param link reports commits */
 export function feedOf(sources: ChangeSources, link: Link): Feed {

@@ -12,7 +12,13 @@ import { Slice } from '../../std/turns.ts';
 import type { Contents, RenderContext } from './contents.ts';
 import { INT128_BYTES, PRECISION } from './int128.ts';
 import { type Chunk, type Compressed, chunkOf, compressed, ValueRoom } from './parquet-chunks.ts';
-import { batchesOf, type ColumnKind, rowsIn, type TableColumn, tableColumns } from './table.ts';
+import {
+  batchesOf,
+  rowsIn,
+  type TableColumn,
+  type TableColumnKind,
+  tableColumns,
+} from './table.ts';
 
 /** Rows of one row group. Its points, some 3 MB, stay in memory while it is written. */
 const GROUP_ROWS = 65_536;
@@ -20,7 +26,7 @@ const GROUP_ROWS = 65_536;
 /** Minimum bytes of a slice. */
 const SLICE_BYTES = 65_536;
 
-const TYPES: Readonly<Record<Exclude<ColumnKind, 'decimal'>, ParquetType>> = {
+const TYPES: Readonly<Record<Exclude<TableColumnKind, 'decimal'>, ParquetType>> = {
   text: PARQUET_TEXT,
   day: PARQUET_DATE,
   instant: PARQUET_INSTANT,

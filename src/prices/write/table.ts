@@ -23,7 +23,7 @@ export type TableSlices = (
 ) => AsyncGenerator<Buffer>;
 
 /** The type of the values of a column. */
-export type ColumnKind = 'text' | 'decimal' | 'day' | 'instant' | 'integer' | 'boolean';
+export type TableColumnKind = 'text' | 'decimal' | 'day' | 'instant' | 'integer' | 'boolean';
 
 /** Decimals of stored prices and rates: none has more (docs/formats.md). */
 const STORED_SCALE = 10;
@@ -32,7 +32,7 @@ const STORED_SCALE = 10;
 const COMPUTED_SCALE = 18;
 
 /** The kinds of columns that are not text. The factors of a unit may have any digits. */
-const KINDS: Readonly<Record<string, ColumnKind>> = {
+const KINDS: Readonly<Record<string, TableColumnKind>> = {
   date: 'day',
   low: 'decimal',
   mid: 'decimal',
@@ -66,7 +66,7 @@ const KINDS: Readonly<Record<string, ColumnKind>> = {
 /** A column of a table. */
 export interface TableColumn {
   readonly name: string;
-  readonly kind: ColumnKind;
+  readonly kind: TableColumnKind;
   /** Digits behind the point of a decimal; 0 for any other kind. */
   readonly scale: number;
 }
@@ -175,7 +175,7 @@ export function valuesIn({ contents, shared, points }: Run, { name }: TableColum
 }
 
 /** A day or an instant of a record in days or microseconds since 1970; NaN for none. */
-export function timeOf(value: SharedValue, kind: ColumnKind): number {
+export function timeOf(value: SharedValue, kind: TableColumnKind): number {
   if (typeof value !== 'string') return Number.NaN;
   if (kind === 'day') return dayOf(value) + DAYS_TO_2000;
   const [seconds = '', fraction = ''] = value.replace('Z', '').split('.');
