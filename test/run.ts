@@ -11,7 +11,7 @@ import {
   faultRun,
   type Part,
   partsOf,
-  tellFaults,
+  reportFaults,
 } from './support/run/fault-run.ts';
 import { makeFolder, sweepFolders } from './support/run/folders.ts';
 import { groupsOf, writeGroups } from './support/run/groups.ts';
@@ -201,7 +201,7 @@ async function main(): Promise<[number, Tally]> {
     const parts = partsFor(rest, dataFolder !== null, faults);
     const all = [...(faults?.options ?? []), ...rest];
     const { code, tally, files } = await runAll(parts, all, env, compiled.path);
-    if (faults) await tellFaults(faults, server.kind, files);
+    if (faults) await reportFaults(faults, server.kind, files);
     return [code, tally];
   } finally {
     if (prefix !== null) await dropDatabases(server.url, prefix).catch(console.error);

@@ -20,7 +20,7 @@ import {
 import { listeningOn, type Service } from '../support/http/service.ts';
 import { overSocket } from '../support/http/socket-request.ts';
 import { CHANGES } from '../support/prices/changes.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 import { ndjsonRows } from './ndjson-rows.ts';
 import { parquetRows } from './parquet-rows.ts';
 import { contentsOf, exported, imported } from './support.ts';
@@ -91,7 +91,7 @@ async function sameAnswers(
     if (now.status === was.status && now.text === was.text) return;
     test.same(now, was, JSON.stringify({ ...request, ...moment }));
   });
-  tellFigures('F44', { 'answers compared': asked.length + GETS.length });
+  recordFigures('F44', { 'answers compared': asked.length + GETS.length });
   test.ok(answered > REQUESTS / 2, `${answered} of ${REQUESTS} were no refusals, seed ${SEED}`);
   for (const url of GETS) test.equal(await get(copy, url), await get(service, url), url);
 }

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { principalOf, type TokenRules } from '../../src/auth/tokens/tokens.ts';
 import { Problem } from '../../src/errors.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 
 const NOW = 1_800_000_000;
 const RULES: TokenRules = {
@@ -13,7 +13,7 @@ const RULES: TokenRules = {
 const GOOD = { iss: 'https://issuer.test', aud: 'prices', sub: 'a', exp: NOW + 600 };
 
 let tried = 0;
-t.teardown(() => tellFigures('F29', { tokens: tried }));
+t.teardown(() => recordFigures('F29', { tokens: tried }));
 
 /** The code of the refusal, or ok. */
 function verdict(claims: Record<string, unknown>, now = NOW): string {

@@ -19,7 +19,7 @@ import { fetchChanges, type Source } from '../support/prices/feed-client.ts';
 import { changesOf, pastOf, type WireChange, withoutSeq } from '../support/prices/feed-oracle.ts';
 import { publisherOn } from '../support/prices/random-commits.ts';
 import { startService } from '../support/process/programs.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
@@ -193,7 +193,7 @@ t.test(
     isOver = true;
     await publishing;
     const past = await pastOf(database.pool);
-    tellFigures('F41', { changes: past.length, 'kills of servers and readers': 3 * KILLS });
+    recordFigures('F41', { changes: past.length, 'kills of servers and readers': 3 * KILLS });
     end = (await fetchChanges({ port: ports[0] ?? 0, key: all }, 'limit=5000&market=cobalt')).next;
     await Promise.all(reading);
     await until('the reader has come to the end', async () => {

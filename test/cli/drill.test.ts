@@ -2,7 +2,7 @@ import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/minimal-data.ts';
 import { prices } from '../support/process/programs.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 
 t.test('a drill says that a restored copy is the original, and leaves nothing', async (t) => {
   const { url: DATABASE_URL, pool } = await testDatabase(t, { seeded: true });
@@ -24,7 +24,7 @@ t.test('a drill says that a restored copy is the original, and leaves nothing', 
   const [, seconds] = /^import +(\d+\.\d)$/m.exec(stdout) ?? [];
   t.ok(seconds);
   const figures = { 'tables compared by a drill': Number(compared), 'put back in': `${seconds} s` };
-  tellFigures('F44', figures);
+  recordFigures('F44', figures);
   const left = `select datname from pg_database where datname like 'prices\\_drill\\_%'
     and datname not in (select datname from pg_stat_activity where datname is not null)`;
   t.same((await pool.query(left)).rows, []);

@@ -11,7 +11,7 @@ import { testDatabase } from '../support/database/database.ts';
 import { faultOf } from '../support/http/conformity.ts';
 import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { overSocket } from '../support/http/socket-request.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 
 type Headers = Record<string, string>;
 type Test = Pick<typeof t, 'teardown'>;
@@ -21,7 +21,7 @@ const SECRET = 'the secret of the scope matrix, 32 bytes and more';
 const SLUGS: readonly MarketSlug[] = MARKETS.map(({ slug }) => slug);
 
 let requests = 0;
-t.teardown(() => tellFigures('F34', { requests }));
+t.teardown(() => recordFigures('F34', { requests }));
 
 async function start(test: Test) {
   const { url, db, pool, client } = await testDatabase(test);

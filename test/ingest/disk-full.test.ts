@@ -11,7 +11,7 @@ import {
   smallTmpfs,
 } from '../support/database/small-disk.ts';
 import { prices } from '../support/process/programs.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 import { findings } from '../verify/support.ts';
 import { describePrices, fileOf, loadFile, loadText, points } from './support/loading.ts';
 
@@ -71,7 +71,7 @@ async function fillDisk(t: Test, disk: SmallDisk, rows: number, rooms: readonly 
   t.match(report, { status: 'applied', counts: { inserted: rows } }, 'there is room, it goes in');
   t.strictSame(await findings(later), []);
   await later.close();
-  tellFigures('F13', { 'degrees of fullness': rooms.length + 1, 'values of the load': rows });
+  recordFigures('F13', { 'degrees of fullness': rooms.length + 1, 'values of the load': rows });
   return stderr;
 }
 
@@ -109,5 +109,5 @@ t.test('a load whose log finds no room is not there; it goes in once there is', 
     t.match(report, { status: 'applied', counts: { inserted: rows } }, 'there is room, it goes in');
     t.strictSame(await findings(client), []);
   });
-  tellFigures('F13', { 'the log failed with': how });
+  recordFigures('F13', { 'the log failed with': how });
 });

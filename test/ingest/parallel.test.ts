@@ -1,5 +1,5 @@
 import t from 'tap';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 import {
   CORRECTING,
   contentOf,
@@ -19,7 +19,7 @@ t.test('the same file eight times at once has one effect', async (t) => {
   await describePrices(client, 'A');
   const text = points('A,2026-01-01,,1,,', 'A,2026-01-02,,2,,');
   const reports = await Promise.all(eight.map(() => loadText(t, client, 'csv', text)));
-  tellFigures('F40', { 'loads of one file at once': reports.length });
+  recordFigures('F40', { 'loads of one file at once': reports.length });
   const statuses = reports.map(({ status }) => status).sort();
   t.strictSame(statuses, [...Array(7).fill('already-loaded'), 'applied']);
   t.equal(new Set(reports.map(({ batch }) => batch)).size, 1);

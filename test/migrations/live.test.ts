@@ -6,7 +6,7 @@ import { type RoledDatabase, roledDatabase, serviceClient } from '../support/dat
 import { type ClosedLoopLoad, startClosedLoop } from '../support/http/closed-loop-load.ts';
 import { type ListeningService, startListening, until } from '../support/http/sockets.ts';
 import { within } from '../support/process/figures.ts';
-import { checkBounds, tellFigures } from '../support/run/faults.ts';
+import { checkBounds, recordFigures } from '../support/run/faults.ts';
 import { EXPANSION } from './expansion.ts';
 
 type Test = Parameters<typeof roledDatabase>[0];
@@ -40,7 +40,7 @@ async function noneFailed(t: Checks, asking: ClosedLoopLoad): Promise<void> {
   const { sent, failed, before, since } = await asking.stop();
   const longer = within(Math.max(0, since.p99Ms - before.p99Ms), 1_000);
   const figures = { 'p99 more while it is migrated': longer };
-  tellFigures('F43', { requests: sent, failed: failed.length, ...figures });
+  recordFigures('F43', { requests: sent, failed: failed.length, ...figures });
   checkBounds(t, figures);
   t.same(failed, [], `none of ${sent} requests failed`);
   const times = [before.p99Ms, since.p99Ms, since.longestMs].map(Math.round).join(', ');

@@ -8,7 +8,7 @@ import type { Database } from '../../src/db/schema.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { migrationsWith } from '../support/database/migrations.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 import { EXPANSION } from './expansion.ts';
 
 /** Takes migrations back until one is the newest. */
@@ -42,5 +42,5 @@ t.test('from each version to each later one and back, no number and no key chang
   const { rules } = await verify(client, others, () => {});
   const broken = rules.filter(({ count }) => count > 0);
   t.same(broken, [], 'all that must hold of the data holds');
-  tellFigures('F43', { 'versions before': versions.length - 1 });
+  recordFigures('F43', { 'versions before': versions.length - 1 });
 });

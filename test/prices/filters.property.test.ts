@@ -6,7 +6,7 @@ import { expectedAnswer, filterAnswer } from '../support/prices/filter-answers.t
 import { type OraclePrice, readOracle } from '../support/prices/oracle.ts';
 import { requestsOf } from '../support/prices/requests.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 
 let service: Service;
 let all: readonly OraclePrice[];
@@ -37,7 +37,7 @@ for (const market of SPECIFIED) {
       }),
       { numRuns: RUNS },
     );
-    tellFigures('F26', { requests: RUNS * AT_ONCE, 'records in them': records });
+    recordFigures('F26', { requests: RUNS * AT_ONCE, 'records in them': records });
     t.ok(records > RUNS * AT_ONCE, `${records} records in ${RUNS * AT_ONCE} answers`);
   });
 }

@@ -6,7 +6,7 @@ import { filterAnswer } from '../support/prices/filter-answers.ts';
 import { type Filters, type OraclePrice, readOracle } from '../support/prices/oracle.ts';
 import { day, filterValue, lists } from '../support/prices/requests.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 
 let service: Service;
 let all: readonly OraclePrice[];
@@ -117,7 +117,7 @@ t.test('two ranges that meet hold together what the whole range holds', async (t
 
 t.test('no request of any market names a record of another', async (t) => {
   const marketOf = new Map(all.map((each) => [each.code, each.market]));
-  tellFigures('F27', { codes: marketOf.size, 'markets asked for them': SPECIFIED.length });
+  recordFigures('F27', { codes: marketOf.size, 'markets asked for them': SPECIFIED.length });
   for (const each of SPECIFIED) {
     const everyCode = [...marketOf.keys()];
     const answers = [await codesOf(each, {}), await codesOf(each, { codes: everyCode })];

@@ -11,7 +11,7 @@ import { inRevision } from '../support/database/minimal-data.ts';
 import { listeningOn, type Service } from '../support/http/service.ts';
 import { overSocket } from '../support/http/socket-request.ts';
 import { pointsText } from '../support/prices/points-text.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 
 const FROM = '2026-03-01';
 const COBALT = MARKETS.find((each) => each.slug === 'cobalt') as Market;
@@ -126,7 +126,7 @@ for (const pricesPerStatement of ['1', '20']) {
       const env = { SERIES_PRICES_PER_STATEMENT: pricesPerStatement };
       const service = await listeningOn(t, database, env);
       const { committed, answers, asked } = await contend(t, database, service);
-      tellFigures('F41', { answers: asked, 'at revisions': answers.size });
+      recordFigures('F41', { answers: asked, 'at revisions': answers.size });
       t.ok(
         answers.size > 5 && asked > answers.size,
         `${asked} answers at ${answers.size} revisions`,

@@ -8,7 +8,7 @@ import {
   startListening,
   until,
 } from '../support/http/sockets.ts';
-import { tellFigures } from '../support/run/faults.ts';
+import { recordFigures } from '../support/run/faults.ts';
 
 const HOST = 'Host: test\r\n';
 const CLOSE = `${HOST}Connection: close\r\n`;
@@ -89,7 +89,7 @@ t.test('what is not HTTP gets a problem, and the connection is closed', async (t
     const told = await toldOf(service, requestId);
     t.match(told, { code: 'malformed_request', status: 400 }, `${what}: it is in the log`);
   }
-  tellFigures('F18', { 'malformed requests': MALFORMED.length });
+  recordFigures('F18', { 'malformed requests': MALFORMED.length });
   t.ok(await isAlive(t, service), 'the service goes on');
   t.same(service.failures(), []);
 });

@@ -2,7 +2,7 @@ import t from 'tap';
 import { seededDatabase } from '../../support/database/database.ts';
 import { serviceOn } from '../../support/http/service.ts';
 import { overSocket } from '../../support/http/socket-request.ts';
-import { tellFigures } from '../../support/run/faults.ts';
+import { recordFigures } from '../../support/run/faults.ts';
 
 const strangers = (count: number): Record<string, number> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, index]));
@@ -76,7 +76,7 @@ t.test('a member with the name of one of Object is unknown, and changes no objec
   const headers = { 'x-api-key': key };
   const names = ['__proto__', '\\u005f_proto__', 'constructor', 'prototype', 'toString'];
   const payloads = [...names, 'hasOwnProperty'].flatMap(polluting);
-  tellFigures('F22', { bodies: payloads.length });
+  recordFigures('F22', { bodies: payloads.length });
   for (const payload of payloads) {
     const request = { method: 'POST', url: '/v3/prices/nickel', headers, payload } as const;
     t.equal((await overSocket(app, request)).statusCode, 400, payload);

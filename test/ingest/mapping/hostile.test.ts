@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import t from 'tap';
 import { tableWith } from '../../../src/ingest/mapping/table.ts';
 import { peakGrowth } from '../../support/http/service-process.ts';
-import { tellFigures } from '../../support/run/faults.ts';
+import { recordFigures } from '../../support/run/faults.ts';
 import { describePrices, fileOf, loadFile, loadingDatabase } from '../support/loading.ts';
 import { bookOf, bookParts, num, sheetOf } from '../support/sheets.ts';
 import { type Part, zipOf } from '../support/workbook.ts';
@@ -109,7 +109,7 @@ for (const [kind, cases] of Object.entries({
   t.test(`a ${kind} workbook is refused in words, and nothing is stored`, async (t) => {
     const { client, pool } = await loadingDatabase(t);
     await describePrices(client, 'A');
-    tellFigures('F42', { workbooks: Object.keys(cases).length });
+    recordFigures('F42', { workbooks: Object.keys(cases).length });
     for (const [what, [bytes, message]] of Object.entries(cases)) {
       const report = await loadTable(t, client, TABLE, bytes);
       t.match(report, { status: 'refused', errorsTotal: 1, errors: [{ message }] }, what);

@@ -1,8 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 
-// Loaded into a service before its own code: each function is compiled when it is first called, and
-// not again. What V8 learns about those that are called often grows for an hour otherwise, and in
-// minutes it hides what the service itself does not let go of.
+// Loaded into a service before its own code: each function is compiled once, at its first call.
+// Otherwise the type feedback of V8 grows for an hour, and hides a leak of the service.
 setFlagsFromString('--always-sparkplug');
 setFlagsFromString('--no-lazy-feedback-allocation');
 setFlagsFromString('--no-flush-bytecode');

@@ -4,32 +4,32 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { BESIDE_OTHERS, FAULTS } from '../../faults/catalogue.ts';
 import { tableOf } from './fault-table.ts';
-import type { Done, Length, Told } from './faults.ts';
+import type { AddedFigures, FaultResult, Length } from './faults.ts';
 import { makeFolder } from './folders.ts';
 import type { Group } from './groups.ts';
 import type { Tally } from './tally.ts';
 
 const PAGE = fileURLToPath(new URL('../../../docs/reliability.md', import.meta.url));
 
-/** Where the page holds the table. */
+/** Marks around the table in the page. */
 const BEGIN = '<!-- measured by: npm run test:faults -- --write -->\n';
 const END = '<!-- end of what was measured -->\n';
 
-/** How many of the files run at once that measure no times: some of them mostly wait. */
+/** Parallel jobs of files that measure no times. Some of them mostly wait. */
 const BESIDE_JOBS = 4;
 
 /** A run of the fault tests by themselves. */
 export interface FaultRun {
   /** The arguments that are for tap. */
   readonly rest: string[];
-  /** What tap is told beside them. */
+  /** Additional options of tap. */
   readonly options: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly length: Length;
   readonly writes: boolean;
-  /** When it began, by `performance.now()`. */
+  /** Begin of the run, by `performance.now()`. */
   readonly begunAt: number;
-  /** Where the tests note what they did. */
+  /** The file in which tests record results. */
   readonly results: string;
   remove(): Promise<void>;
 }
@@ -53,19 +53,19 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
   };
 }
 
-/** Test files, and how many of them run at once. */
+/** Test files with the number of parallel jobs. */
 export interface Part {
   readonly files: readonly string[];
   /** Test files that run in one process, group by group. */
   readonly groups?: readonly Group[];
   readonly jobs: number;
-  /** True if what one process has compiled is there for the next: starts are shorter then. */
+  /** True if processes share a compile cache, which shortens their start. */
   readonly isCompiledOnce?: boolean;
 }
 
 /**
- * What a run does, part by part: one file at a time where times are measured, which are those of
- * the service and not of other tests; then what only counts, and starts hundreds of processes.
+ * Splits a run of the faults: files that measure times run one at a time, so that no other test
+ * distorts them; then files that count, in parallel.
  */
 export function partsOf(own: readonly string[]): readonly Part[] {
   const elsewhere = Object.values(FAULTS).flatMap(({ files = [] }) => files);
@@ -90,17 +90,14 @@ const machine = (database: string): string => {
   );
 };
 
-/** How long a run was as a whole, in words. */
+/** The duration of a run in words. */
 export function tookText(ms: number): string {
   const minutes = Math.max(1, Math.round(ms / 60_000));
   return `took ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}`;
 }
 
-/**
- * Prints the table of a run, in which each test file counted so much; with `--write` it becomes
- * the one of the page.
- */
-export async function tellFaults(
+/** Prints the table of a run; with `--write`, replaces the table of the page. */
+export async function reportFaults(
   run: FaultRun,
   database: string,
   tallies: ReadonlyMap<string, Tally>,
@@ -110,7 +107,7 @@ export async function tellFaults(
     .trim()
     .split('\n')
     .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Done | Told);
+    .map((line) => JSON.parse(line) as FaultResult | AddedFigures);
   const took = tookText(performance.now() - run.begunAt);
   const head = `Measured on ${machine(database)}; length: ${run.length}; ${took}.`;
   const table = `${head}\n\n${tableOf(FAULTS, noted, tallies)}`;

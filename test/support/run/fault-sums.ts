@@ -1,7 +1,7 @@
 import { type Figures, isBounded } from '../process/figures.ts';
-import type { Done, Told } from './faults.ts';
+import type { AddedFigures, FaultResult } from './faults.ts';
 
-/** What is counted under each heading, by the names that figures have in the table. */
+/** Headings of the sums, each with the names of its figures in the table. */
 const REQUESTS =
   /^(requests|requests at .+ core|other requests|asked meanwhile|answers|bodies|tried|forgeries)$/;
 const FAILED = /^(failed|failed at .+ core|failures|5xx|wrong)$/;
@@ -11,14 +11,17 @@ const RECOVERIES = /^(recovered after|whole after|as fast as before after|answer
 const amountOf = (value: Figures[string]): number =>
   isBounded(value) ? value.amount : typeof value === 'number' ? value : 0;
 
-/** What of it must not be: all of it, but for what a bound allows. */
+/** The violations among them: all, except figures within a bound. */
 const excessOf = (value: Figures[string]): number =>
   isBounded(value) ? Math.max(0, value.amount - value.most) : amountOf(value);
 
 const textOf = (value: number): string => Math.round(value).toLocaleString('en');
 
 /** All of a run in a sentence: faults and their verdicts, requests, bad inputs, recoveries. */
-export function sumsOf(verdicts: readonly string[], noted: readonly (Done | Told)[]): string {
+export function sumsOf(
+  verdicts: readonly string[],
+  noted: readonly (FaultResult | AddedFigures)[],
+): string {
   const all = noted.flatMap(({ figures }) => Object.entries<Figures[string]>(figures));
   const amounts = (names: RegExp, of = amountOf): number[] =>
     all.filter(([name]) => names.test(name)).map(([, value]) => of(value));

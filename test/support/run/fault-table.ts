@@ -1,28 +1,28 @@
 import { type Bounded, type Figures, holds, isBounded } from '../process/figures.ts';
 import { sumsOf } from './fault-sums.ts';
-import type { Done, Told } from './faults.ts';
+import type { AddedFigures, FaultResult } from './faults.ts';
 import type { Tally } from './tally.ts';
 
 /** A fault of the catalogue that no test of `test/faults` does. */
 export interface Elsewhere {
   readonly title: string;
-  /** What those test files assert. */
+  /** The guarantee that the test files assert. */
   readonly criterion?: string;
   /** Test files that show it, or none. */
   readonly files?: readonly string[];
-  /** What came of it when it was done by hand: it needs what is not in the repository. */
+  /** The result of a manual test, which needs equipment outside of the repository. */
   readonly byHand?: string;
-  /** Why it is not done, or what of it. */
+  /** The reason why it is not tested, or only in part. */
   readonly why?: string;
 }
 
-/** Rounds to so many digits, and to none of those before the point. */
+/** Rounds to a number of digits; integer digits are never rounded. */
 function rounded(value: number, digits: number): number {
   const whole = Math.trunc(Math.abs(value)).toString().length;
   return Number(value.toPrecision(Math.max(digits, whole)));
 }
 
-/** Both with three digits, or with as many as it takes to see which of the two is more. */
+/** Both amounts with three digits, or with as many as show which of them is larger. */
 function amountsOf({ amount, most, unit }: Bounded): string {
   if (!Number.isFinite(amount)) return `not measured (≤ ${most})`;
   const digits = Array.from({ length: 15 }, (_, at) => at + 3);
@@ -30,8 +30,8 @@ function amountsOf({ amount, most, unit }: Bounded): string {
     amount: rounded(amount, each),
     most: rounded(most, each),
   }));
-  const told = shown.find((each) => holds(each) === holds({ amount, most })) ?? { amount, most };
-  return `${told.amount} ${unit} (≤ ${told.most})`;
+  const text = shown.find((each) => holds(each) === holds({ amount, most })) ?? { amount, most };
+  return `${text.amount} ${unit} (≤ ${text.most})`;
 }
 
 const figure = ([name, value]: [string, Figures[string]]): string =>
@@ -39,12 +39,12 @@ const figure = ([name, value]: [string, Figures[string]]): string =>
     ? `${name} ${amountsOf(value)}`
     : `${name} ${typeof value === 'number' ? value.toLocaleString('en') : value}`;
 
-const told = (figures: Figures): string => Object.entries(figures).map(figure).join('; ');
+const figuresText = (figures: Figures): string => Object.entries(figures).map(figure).join('; ');
 
 type Verdict = 'held' | 'missed' | 'FAILED';
 
-/** What is to be said of a fault that was done. */
-export function verdictOf({ figures, failed }: Pick<Done, 'figures' | 'failed'>): Verdict {
+/** The verdict on a fault that was tested. */
+export function verdictOf({ figures, failed }: Pick<FaultResult, 'figures' | 'failed'>): Verdict {
   if (failed) return 'FAILED';
   return Object.values(figures).filter(isBounded).every(holds) ? 'held' : 'missed';
 }
@@ -56,19 +56,19 @@ const numberOf = (id: string): number => Number(/\d+/.exec(id)?.[0]);
 
 type Outcome = readonly [figures: string, verdict: string];
 
-/** What no test does. */
+/** The outcome of a fault without a test. */
 const apart = (byHand?: string): Outcome =>
   byHand === undefined ? ['', 'not done'] : [byHand, 'by hand'];
 
-/** How far beyond its bound it is; what was not measured is furthest. */
+/** Excess over the bound; infinite if not measured. */
 const beyond = ({ amount, most }: Bounded): number =>
   Number.isFinite(amount) ? amount - most : Number.POSITIVE_INFINITY;
 
 const worse = (one: Bounded, other: Bounded): Bounded =>
   beyond(one) > beyond(other) ? one : other;
 
-/** What several tests told of one fault: counts are added up; what has a bound is the worst. */
-function addedUp(all: readonly Figures[]): Figures {
+/** Combines figures of several tests: sums of counts, and the worst of each bounded figure. */
+function combined(all: readonly Figures[]): Figures {
   const sum: Record<string, Figures[string]> = {};
   for (const [name, value] of all.flatMap(Object.entries<Figures[string]>)) {
     const known = sum[name];
@@ -78,7 +78,7 @@ function addedUp(all: readonly Figures[]): Figures {
   return sum;
 }
 
-/** What test files elsewhere came to: their checks, and what they told beside them. */
+/** The outcome of test files outside of `test/faults`: their checks and recorded figures. */
 function outcomeOf(
   files: readonly string[],
   own: readonly Figures[],
@@ -88,24 +88,21 @@ function outcomeOf(
   const counts = files.map((file) => tallies.get(file) ?? { passed: 0, failed: 0 });
   const sumOf = (what: keyof Tally): number => counts.reduce((sum, each) => sum + each[what], 0);
   const failed = sumOf('failed') > 0;
-  // A file that ended without a check says nothing.
+  // A file without a check proves nothing.
   const isDone = failed || counts.every(({ passed }) => passed > 0);
   if (!isDone) return [where, 'not run'];
   const checks = {
     checks: sumOf('passed') + sumOf('failed'),
     ...(failed ? { 'of them failed': sumOf('failed') } : {}),
   };
-  const figures = addedUp(own);
-  return [`${told({ ...checks, ...figures })}; ${where}`, verdictOf({ figures, failed })];
+  const figures = combined(own);
+  return [`${figuresText({ ...checks, ...figures })}; ${where}`, verdictOf({ figures, failed })];
 }
 
-/**
- * The whole catalogue as a table: what was done in `test/faults`, elsewhere or by hand; and what it
- * comes to in a sentence below.
- */
+/** The catalogue as a table of the results, with a sentence of sums below. */
 export function tableOf(
   elsewhere: Readonly<Record<string, Elsewhere>>,
-  noted: readonly (Done | Told)[],
+  noted: readonly (FaultResult | AddedFigures)[],
   tallies: ReadonlyMap<string, Tally>,
 ): string {
   const done = noted.filter((each) => 'title' in each);
@@ -113,7 +110,7 @@ export function tableOf(
     each.id,
     each.title,
     each.criterion,
-    told(each.figures),
+    figuresText(each.figures),
     verdictOf(each),
   ]);
   for (const [id, { title, criterion, files = [], byHand, why }] of Object.entries(elsewhere)) {

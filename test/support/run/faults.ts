@@ -12,21 +12,21 @@ import {
 
 type Test = typeof t;
 
-/** How much of each fault is done: a part of every run of the tests, or a run of its own. */
+/** Extent of each fault: short as part of all tests, full or long in a run of its own. */
 export type Length = 'short' | 'full' | 'long';
 
 const LENGTHS: readonly string[] = ['short', 'full', 'long'] satisfies Length[];
 
-/** Of this run, as `test/run.ts` says. */
+/** The length of this run, set by `test/run.ts`. */
 export const LENGTH = (LENGTHS.find((each) => each === process.env['FAULTS_LENGTH']) ??
   'short') as Length;
 
-/** One of three by the length of this run; the last is that of a long one. */
+/** Selects one of three values by the length of this run. */
 export const byLength = <T>(short: T, full: T, long: T = full): T =>
   ({ short, full, long })[LENGTH];
 
-/** A fault of the catalogue as it was done in a run. */
-export interface Done {
+/** The result of a fault of the catalogue. */
+export interface FaultResult {
   readonly id: string;
   readonly title: string;
   readonly criterion: string;
@@ -34,29 +34,29 @@ export interface Done {
   readonly failed: boolean;
 }
 
-/** What a test outside of `test/faults` counted for a fault of the catalogue. */
-export interface Told {
+/** Figures that a test outside of `test/faults` adds to a fault of the catalogue. */
+export interface AddedFigures {
   readonly id: string;
   readonly figures: Figures;
 }
 
-/** How much later than that something may be while other tests load the machine. */
+/** Additional time while other tests load the machine. */
 const SLACK_MS = 10_000;
 
-/** True if a figure is what no machine explains that other tests load, or that stalls. */
+/** True if a figure is beyond its bound by more than a busy machine explains. */
 function isFault(figure: Bounded): boolean {
   const isShort = LENGTH === 'short';
   if (isOfTime(figure)) {
-    // Of short runs only times in seconds say something.
+    // In short runs only times in seconds are significant.
     return (!isShort || figure.unit === 'ms') && isFar(figure, isShort ? SLACK_MS : 0);
   }
   return (!isShort || isSteady(figure)) && !holds(figure);
 }
 
 /**
- * Asserts the bounds: those of counts, shares and memory as they are, a time at three times its
- * bound, up to which it is only told as missed. In a run of all tests, where others load the
- * machine, requests may fail and shares differ, and times may be longer by seconds.
+ * Asserts the bounds: counts, shares and memory as they are, times at three times their bound; up
+ * to that the table reports a miss. In a run of all tests, which loads the machine, requests may
+ * fail, shares may differ, and times may be longer by seconds.
  */
 export function checkBounds(test: Pick<Test, 'ok'>, figures: Figures): void {
   for (const [name, value] of Object.entries(figures)) {
@@ -65,21 +65,21 @@ export function checkBounds(test: Pick<Test, 'ok'>, figures: Figures): void {
   }
 }
 
-/** Notes what was done for the table at the end of a run, where somebody wants one. */
-function note(done: Done | Told): void {
+/** Records a result for the table of the run, if there is one. */
+function record(result: FaultResult | AddedFigures): void {
   const file = process.env['FAULTS_RESULTS'];
-  if (file) appendFileSync(file, `${JSON.stringify(done)}\n`);
+  if (file) appendFileSync(file, `${JSON.stringify(result)}\n`);
 }
 
 /**
- * Tells the table what a test outside of `test/faults` counted, besides its checks; what is told
- * twice under one name is added up.
+ * Records figures of a test outside of `test/faults` for the table, besides its checks. Figures of
+ * the same name are summed.
  */
-export const tellFigures = (id: string, figures: Figures): void => note({ id, figures });
+export const recordFigures = (id: string, figures: Figures): void => record({ id, figures });
 
 /**
- * Declares a fault of the catalogue: `work` does it for real, asserts what must hold in kinds, and
- * returns its figures, whose bounds must hold in a run of the faults alone.
+ * Declares a fault of the catalogue: `work` causes it, asserts the guarantees, and returns its
+ * figures, whose bounds must hold in a run of the faults alone.
  */
 export function fault(
   id: string,
@@ -88,14 +88,14 @@ export function fault(
   work: (t: Test) => Promise<Figures>,
 ): void {
   void t.test(`${id}: ${title}`, async (t) => {
-    const told = { id, title, criterion };
+    const subject = { id, title, criterion };
     try {
       const figures = await work(t as Test);
       checkBounds(t, figures);
-      note({ ...told, figures, failed: !t.passing() });
+      record({ ...subject, figures, failed: !t.passing() });
       t.comment(JSON.stringify(figures));
     } catch (error) {
-      note({ ...told, figures: { error: String(error).split('\n')[0] ?? '' }, failed: true });
+      record({ ...subject, figures: { error: String(error).split('\n')[0] ?? '' }, failed: true });
       throw error;
     }
   });

@@ -7,7 +7,7 @@ import { isAlive, ownIdentity } from '../../../src/db/embedded/process.ts';
 const PREFIX = 'commodity-prices-tests-';
 const OWNER = 'owner';
 
-/** A folder of this process's own, with the servers that run on folders inside it. */
+/** A private folder of this process, and the servers that run on folders inside it. */
 export interface TestFolder {
   readonly path: string;
   /** Stops the servers and removes the folder. */
@@ -22,7 +22,7 @@ async function removeFolder(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true });
 }
 
-/** Makes a folder that also the account may enter that runs the database for root. */
+/** Makes a folder that the account of the database can enter, also if this process is root. */
 export async function makeFolder(): Promise<TestFolder> {
   const path = await mkdtemp(join(tmpdir(), PREFIX));
   await chmod(path, 0o755);
@@ -30,7 +30,7 @@ export async function makeFolder(): Promise<TestFolder> {
   return { path, remove: () => removeFolder(path) };
 }
 
-/** Removes what killed runs left; what a living process made stays. */
+/** Removes folders of killed runs. Folders of living processes stay. */
 export async function sweepFolders(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const path = join(tmpdir(), name);

@@ -4,9 +4,8 @@ import { StringDecoder } from 'node:string_decoder';
 import { TapReader } from './tally.ts';
 
 /**
- * What the runner prints where nobody looks at a terminal: a line for each test file, and every
- * failure with its details. All that it reads goes to the file TAP_OUTPUT, to be counted. The
- * runner wants a default export.
+ * Reporter for pipes: prints a line for each test file, and every failure with its details. It
+ * copies its input to the file TAP_OUTPUT, where it is counted. The runner needs a default export.
  */
 export default class Reporter extends Transform {
   readonly #decoder = new StringDecoder('utf8');

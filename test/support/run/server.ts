@@ -12,7 +12,7 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-/** Speed for data that nobody needs after the run. */
+/** Settings for speed: the data need not survive a crash. */
 const THROWAWAY = {
   fsync: 'off',
   synchronous_commit: 'off',

@@ -3,11 +3,11 @@ export interface Tally {
   readonly failed: number;
 }
 
-/** What a reader of TAP tells while it reads. */
+/** Callbacks of a TAP reader. */
 export interface TapListener {
-  /** An assertion that failed: the titles that lead to it, outermost first, and its details. */
+  /** Called for a failed assertion, with its titles, outermost first, and its details. */
   onFailure?(titles: readonly string[], details: readonly string[]): void;
-  /** A test file that ended, as its line says, and what it counts by itself. */
+  /** Called at the end of a test file, with its line and its own count. */
   onFile?(line: string, tally: Tally): void;
 }
 
@@ -62,7 +62,7 @@ export class TapReader {
     else this.#point(line);
   }
 
-  /** Says that no more lines come. */
+  /** Ends the text. */
   end(): void {
     this.#endDetails();
   }

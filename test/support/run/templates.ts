@@ -34,7 +34,7 @@ export async function makeTemplates(url: string): Promise<string> {
   return prefix;
 }
 
-/** Removes every database of a run, also those that a crashed test left. */
+/** Removes all databases of a run, including those of crashed tests. */
 export async function dropDatabases(url: string, prefix: string): Promise<void> {
   const { default: pg } = await import('pg');
   const admin = new pg.Client({ connectionString: url });
