@@ -38,11 +38,11 @@ RETRIES = 3
 TRANSIENT = (304, 429, 503)  # 304: no request is conditional, so a cache on the way is at fault.
 COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
 NUMBERS = ("low", "mid", "high")
-OPTIONS = frozenset([
-    "includeSeries", "includeSummary", "currency", "unitOfMeasure", "onUnconvertible", "decimals",
-    "aggregate", "asOf", "revision", "limit", "cursor", "strict", "lastObservations",
-    "decimalsAsText", "columns", "layout", "warnings",
-])
+OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
+    aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
+    warnings""".split())
+_newest: dict[str, tuple[int, str]] = {}  # The newest revision of each address: number and text.
+_lock = threading.Lock()
 
 
 class PricesError(Exception):
@@ -163,10 +163,11 @@ class Client:
 
     url: address of the service, without /v3. decimal: numbers as decimal.Decimal, exact to the last
     digit, instead of float. timeout: seconds that a call may take, with all of its attempts.
+    monotonic: no answer is older than one that this program has from the same address.
     """
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None, *,
-                 decimal: bool = False, timeout: float = 60.0) -> None:
+                 decimal: bool = False, timeout: float = 60.0, monotonic: bool = True) -> None:
         address = url or os.environ.get("COMMODITY_PRICES_URL") or "http://127.0.0.1:3000"
         parts = urllib.parse.urlsplit(address)
         if (re.search("cps_[a-z]+_", address, re.IGNORECASE) or parts.username or parts.query
@@ -180,7 +181,7 @@ class Client:
         if not re.fullmatch(r"[\x21-\x7e]+", self._key):
             raise PricesError("The API key holds a space, a line end or another illegal character")
         self._url = re.sub(r"/v3(/prices)?$", "", address.rstrip("/"))
-        self._decimal, self._timeout = decimal, timeout
+        self._decimal, self._timeout, self._monotonic = decimal, timeout, monotonic
         self._opener = urllib.request.OpenerDirector()  # A redirect would take the key elsewhere.
         for handler in (urllib.request.ProxyHandler(), _Bounded()):
             self._opener.add_handler(handler)
@@ -243,8 +244,7 @@ class Client:
 
     def _get(self, path: str, query: Mapping[str, Any], timeout: Optional[float]) -> Any:
         sent = {name: value for name, value in query.items() if value is not None}
-        text = urllib.parse.urlencode(sent, doseq=True)
-        return self._call(f"{path}?{text}" if text else path, None, timeout)
+        return self._call(f"{path}?{urllib.parse.urlencode(sent, doseq=True)}", None, timeout)
 
     def _checked(self, answer: Any, name: str, kind: type) -> Any:
         if isinstance(answer, dict) and isinstance(answer.get(name), kind):
@@ -268,9 +268,10 @@ class Client:
 
     def _attempt(self, path: str, body: Optional[bytes], deadline: float) -> Any:
         headers = {"accept": "application/json, application/problem+json", "x-api-key": self._key,
-                   "accept-encoding": "gzip", "user-agent": "commodity-prices-python/1"}
-        if body is not None:
-            headers["content-type"] = "application/json"
+                   "accept-encoding": "gzip", "user-agent": "commodity-prices-python/1",
+                   "content-type": "application/json"}
+        if self._monotonic and self._url in _newest:
+            headers["x-min-revision"] = _newest[self._url][1]
         request = urllib.request.Request(self._url + path, body, headers)
         request.deadline = deadline  # type: ignore[attr-defined]
         try:
@@ -284,8 +285,17 @@ class Client:
             text = f"The connection to {self._url} failed: {reason}"
             raise _Transient(PricesError(text), None) from error
 
+    def _remember(self, headers: Any) -> None:
+        """Keeps the newest revision. Numbers of another history say nothing about age."""
+        seen = re.fullmatch(r"[0-9a-z]+\.(\d{1,18})", headers.get("x-data-revision", ""))
+        known = {} if "x-min-revision-unknown" in headers else _newest
+        with _lock:
+            if seen:
+                _newest[self._url] = max(known.get(self._url, (-1, "")), (int(seen[1]), seen[0]))
+
     def _read(self, answer: Any, deadline: float) -> Any:
         status, headers = answer.status, answer.headers
+        self._remember(headers)
         try:
             body, is_whole = answer.read(), True
         except http.client.IncompleteRead as cut:
@@ -301,15 +311,13 @@ class Client:
         if not is_whole or (status == 200 and not body):  # http.client accepts a truncated head.
             text = f"{self._url} sent a part of its answer only: {beginning}"
             raise _Transient(PricesError(text, status), None)
-        if status == 204:
-            return None, headers
         kind = headers.get("content-type", "none").split(";")[0].strip().lower()
         wanted = "application/json" if status == 200 else "application/problem+json"
         content = None
         with contextlib.suppress(ValueError):
             if kind == wanted:
                 content = json.loads(body, parse_float=Decimal if self._decimal else None)
-        if status == 200 and content is not None:
+        if status == 204 or (status == 200 and content is not None):
             return content, headers
         if isinstance(content, dict):
             detail = content.get("detail", "refused")
@@ -325,26 +333,18 @@ class Client:
         raise error
 
 
+# The same with Client(), which takes address and key from the environment.
 def prices(market: str, **request: Any) -> Results:
-    """Client().prices"""
     return Client().prices(market, **request)
 
-
 def pages(market: str, **request: Any) -> Iterator[Results]:
-    """Client().pages"""
     return Client().pages(market, **request)
 
-
 def changes(**request: Any) -> Changes:
-    """Client().changes"""
     return Client().changes(**request)
 
-
 def search(text: str, **request: Any) -> Results:
-    """Client().search"""
     return Client().search(text, **request)
 
-
 def markets() -> Results:
-    """Client().markets"""
     return Client().markets()

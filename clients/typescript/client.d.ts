@@ -47,6 +47,8 @@ export interface ClientOptions<F extends Form> extends CallOptions {
     readonly key?: string | undefined;
     /** `text`: prices and summaries have decimals as texts with every digit; changes never. */
     readonly decimals?: F;
+    /** False drops x-min-revision, by which no answer is older than one that this client has. */
+    readonly monotonic?: boolean;
     /** Receives each warning, such as a filter value that matches nothing; by default the console. */
     readonly onWarning?: (warning: Schemas['Warning'], market: Market) => void;
 }

@@ -27,6 +27,7 @@ const pause = (ms, signal) => new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener('abort', () => resolve(clearTimeout(timer)));
 });
+const numberOf = (text = '') => Number(/^[0-9a-z]+\.(\d+)$/.exec(text)?.[1] ?? -1);
 const ADDRESS = /^(?!.*cps_[a-z]+_)https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 const fault = (text, members = {}) => Object.assign(new PricesError(text), members);
 /** @throws PricesError, without a status if the connection failed */
@@ -105,16 +106,24 @@ export function createClient(options = {}) {
     const base = url.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
     const headers = { 'content-type': 'application/json', 'x-api-key': key };
     const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
+    async function ask(path, call, init = {}) {
+        const got = await send(`${base}/v3/${path}`, { ...init, headers }, { ...options, ...call });
+        const [fields, min] = [got.answer.headers, 'x-min-revision'];
+        const revision = fields.get('x-data-revision') ?? '';
+        // Numbers of another history say nothing about age.
+        const known = fields.has(`${min}-unknown`) ? -1 : numberOf(headers[min]);
+        if (options.monotonic !== false && numberOf(revision) > known)
+            headers[min] = revision;
+        return { ...got, revision };
+    }
     async function prices(market, request = {}, call) {
         const text = options.decimals === 'text' && { decimalsAsText: true };
         const body = { ...request, options: { includeSeries: true, ...request.options, ...text } };
-        const init = { method: 'POST', headers, body: JSON.stringify(body) };
-        const path = `${base}/v3/prices/${encodeURIComponent(market)}`;
-        const { content } = await send(path, init, { ...options, ...call });
+        const init = { method: 'POST', body: JSON.stringify(body) };
+        const { content } = await ask(`prices/${encodeURIComponent(market)}`, call, init);
         const { $metadata: metadata, data } = content;
         // Each page has the warnings of the whole request.
-        const warnings = request.options?.cursor ? [] : metadata.warnings;
-        for (const each of warnings)
+        for (const each of body.options.cursor ? [] : metadata.warnings)
             onWarning(each, market);
         return { data, metadata, revision: metadata.revision };
     }
@@ -127,16 +136,9 @@ export function createClient(options = {}) {
         }
     }
     async function changes(request = {}, call) {
-        const query = new URLSearchParams();
-        for (const [name, value = []] of Object.entries(request)) {
-            for (const each of [value].flat())
-                query.append(name, String(each));
-        }
-        const path = `${base}/v3/changes?${query}`;
-        const { content, answer } = await send(path, { headers }, { ...options, ...call });
-        const names = ['x-next-seq', 'x-data-revision'];
-        const [nextSeq, revision] = names.map((name) => answer.headers.get(name));
-        return { data: content?.data ?? [], nextSeq, revision };
+        const query = Object.entries(request).flatMap(([name, value = []]) => [value].flat().map((each) => [name, String(each)]));
+        const { content, answer, revision } = await ask(`changes?${new URLSearchParams(query)}`, call);
+        return { data: content?.data ?? [], nextSeq: answer.headers.get('x-next-seq'), revision };
     }
     return { prices, pages, changes };
 }

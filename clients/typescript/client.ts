@@ -43,6 +43,8 @@ export interface ClientOptions<F extends Form> extends CallOptions {
   readonly key?: string | undefined;
   /** `text`: prices and summaries have decimals as texts with every digit; changes never. */
   readonly decimals?: F;
+  /** False drops x-min-revision, by which no answer is older than one that this client has. */
+  readonly monotonic?: boolean;
   /** Receives each warning, such as a filter value that matches nothing; by default the console. */
   readonly onWarning?: (warning: Schemas['Warning'], market: Market) => void;
 }
@@ -54,7 +56,6 @@ export interface Client<D = number> {
   pages<M extends Market>(...call: Arguments<M>): AsyncGenerator<Prices<M, D>, void>;
   changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
 }
-
 /** A failed call. Members are null if the service did not send them. */
 export class PricesError extends Error {
   override readonly name = 'PricesError';
@@ -64,7 +65,6 @@ export class PricesError extends Error {
   readonly requestId: string | null = null;
   readonly retryAfterMs: number | null = null;
 }
-
 /** One row for each price and date. `columns` of the array has the names, also without rows. */
 export function rowsOf<D>({ data }: Pick<Prices<Market, D>, 'data'>) {
   const rows = data.flatMap(({ code, name, currency, unitOfMeasure, series }) =>
@@ -76,24 +76,21 @@ export function rowsOf<D>({ data }: Pick<Prices<Market, D>, 'data'>) {
   const columns = 'code name date low mid high currency unit corrections'.split(' ');
   return Object.assign(rows, { columns });
 }
-
 /** Milliseconds of a Retry-After; null if it is missing or malformed. */
 function retryAfterOf(text: string | null): number | null {
   if (/^\d{1,9}$/.test(text ?? '')) return Number(text) * 1_000;
   const ms = Date.parse(text?.endsWith(' GMT') ? text : '') - Date.now();
   return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
-
 const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener('abort', () => resolve(clearTimeout(timer)));
   });
+const numberOf = (text = '') => Number(/^[0-9a-z]+\.(\d+)$/.exec(text)?.[1] ?? -1);
 const ADDRESS = /^(?!.*cps_[a-z]+_)https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 type Loose = ReturnType<typeof JSON.parse>;
-const fault = (text: string, members: Partial<PricesError> = {}) =>
-  Object.assign(new PricesError(text), members);
-
+const fault = (text: string, members = {}) => Object.assign(new PricesError(text), members);
 /** @throws PricesError, without a status if the connection failed */
 async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
   // A redirect would carry the key to another address.
@@ -159,19 +156,26 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
   if (!key) throw fault('There is no API key; set COMMODITY_PRICES_KEY, or give key');
   if (!/^[\x21-\x7e]+$/.test(key)) throw fault('The API key has illegal characters');
   const base = url.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
-  const headers = { 'content-type': 'application/json', 'x-api-key': key };
+  const headers: Record<string, string> = { 'content-type': 'application/json', 'x-api-key': key };
   const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
+  async function ask(path: string, call?: CallOptions, init: RequestInit = {}) {
+    const got = await send(`${base}/v3/${path}`, { ...init, headers }, { ...options, ...call });
+    const [fields, min] = [got.answer.headers, 'x-min-revision'];
+    const revision = fields.get('x-data-revision') ?? '';
+    // Numbers of another history say nothing about age.
+    const known = fields.has(`${min}-unknown`) ? -1 : numberOf(headers[min]);
+    if (options.monotonic !== false && numberOf(revision) > known) headers[min] = revision;
+    return { ...got, revision };
+  }
 
   async function prices(market: Market, request: Loose = {}, call?: CallOptions): Promise<Loose> {
     const text = options.decimals === 'text' && { decimalsAsText: true };
     const body = { ...request, options: { includeSeries: true, ...request.options, ...text } };
-    const init = { method: 'POST', headers, body: JSON.stringify(body) };
-    const path = `${base}/v3/prices/${encodeURIComponent(market)}`;
-    const { content } = await send(path, init, { ...options, ...call });
+    const init = { method: 'POST', body: JSON.stringify(body) };
+    const { content } = await ask(`prices/${encodeURIComponent(market)}`, call, init);
     const { $metadata: metadata, data } = content;
     // Each page has the warnings of the whole request.
-    const warnings = request.options?.cursor ? [] : metadata.warnings;
-    for (const each of warnings) onWarning(each, market);
+    for (const each of body.options.cursor ? [] : metadata.warnings) onWarning(each, market);
     return { data, metadata, revision: metadata.revision };
   }
 
@@ -185,15 +189,11 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
   }
 
   async function changes(request = {}, call?: CallOptions) {
-    const query = new URLSearchParams();
-    for (const [name, value = []] of Object.entries(request)) {
-      for (const each of [value].flat()) query.append(name, String(each));
-    }
-    const path = `${base}/v3/changes?${query}`;
-    const { content, answer } = await send(path, { headers }, { ...options, ...call });
-    const names = ['x-next-seq', 'x-data-revision'];
-    const [nextSeq, revision] = names.map((name) => answer.headers.get(name));
-    return { data: content?.data ?? [], nextSeq, revision };
+    const query = Object.entries(request).flatMap(([name, value = []]) =>
+      [value].flat().map((each): [string, string] => [name, String(each)]),
+    );
+    const { content, answer, revision } = await ask(`changes?${new URLSearchParams(query)}`, call);
+    return { data: content?.data ?? [], nextSeq: answer.headers.get('x-next-seq'), revision };
   }
 
   return { prices, pages, changes } as Client<F extends 'text' ? string : number>;
