@@ -1,3 +1,5 @@
+import type { ExplorerTimes } from './explorer.ts';
+import type { FormCost } from './formats.ts';
 import type { TableCost } from './growth.ts';
 import { costOf, samplesOf } from './measure.ts';
 import type { Results } from './results.ts';
@@ -138,6 +140,26 @@ function longRatios(results: Results): Ratio[] {
   ];
 }
 
+/** A million points in the formats of tables. JSON is the first form. */
+export function formatRatios(forms: readonly FormCost[]): Ratio[] {
+  const json = forms.find(({ name }) => name === 'json');
+  if (!json) return [];
+  return forms.flatMap(({ name, bytes, firstMs, moreBytes }) => {
+    if (!/^(parquet|arrow)/.test(name)) return [];
+    const memory = most(`${name}: MB more memory`, moreBytes / 2 ** 20, 64);
+    return name.startsWith('parquet')
+      ? [most(`${name}: bytes ÷ JSON`, bytes / json.bytes, 0.125), memory]
+      : [most(`${name}: first byte, ms`, firstMs, 50), memory];
+  });
+}
+
+/** Ten prices of ten years in the explorer. */
+export const explorerRatios = ({ drawnMs, redrawnMs, cursorMs }: ExplorerTimes): Ratio[] => [
+  most('explorer: drawn, ms after the answer', drawnMs, 150),
+  most('explorer: redrawn, ms after a click', redrawnMs, 80),
+  most('explorer: move of the cursor, p95, ms', cursorMs, 16),
+];
+
 /** Every target of the design as a number of this run. */
 export function ratiosOf(results: Results): Ratio[] {
   const { downloads, fresh, startSeconds, rowsPerSecond, copiedPerSecond } = results;
@@ -154,6 +176,7 @@ export function ratiosOf(results: Results): Ratio[] {
     most('load: 65,000 corrections ÷ first load', correctionSeconds / firstLoadSeconds, 2),
     most('peak memory ÷ (PRICE_BOOK_BYTES + 150 MB)', peakBytes / MEMORY_BYTES, 1.2),
     most('start to first right answer, s', startSeconds, 5),
+    ...formatRatios(results.formats),
     ...tableRatios(results.tables),
   ];
 }

@@ -1,5 +1,6 @@
+import type { FormCost } from './formats.ts';
 import { costOf, type Sample, samplesOf } from './measure.ts';
-import { besideOf, ratiosOf } from './ratios.ts';
+import { besideOf, type Ratio, ratiosOf } from './ratios.ts';
 import type { Results } from './results.ts';
 import { pointsOf, WORKLOADS } from './workloads.ts';
 
@@ -115,6 +116,45 @@ function rateTable(samples: readonly Sample[]): string {
   return table(head, rows);
 }
 
+/** A million points in each format, best round of each. */
+function formatTable(forms: readonly FormCost[]): string {
+  const json = forms.find(({ name }) => name === 'json')?.bytes ?? Number.NaN;
+  const rows = forms.map(({ name, bytes, coldFirstMs, firstMs, lastMs, cpuMs, moreBytes }) => [
+    name,
+    (bytes / 1e6).toFixed(1),
+    round(bytes / json),
+    ...[coldFirstMs, firstMs, lastMs, cpuMs, moreBytes / 2 ** 20].map((each) => each.toFixed(0)),
+  ]);
+  const head = [
+    'a million points as',
+    'MB',
+    '÷ JSON',
+    'first byte of the first answer, ms',
+    'first byte, ms',
+    'last byte, ms',
+    'CPU, ms',
+    'MB more memory',
+  ];
+  return table(head, rows);
+}
+
+/** The report of one part of the benchmark: its targets, and its figures if there are more. */
+export function partReport(
+  machine: string,
+  ratios: readonly Ratio[],
+  forms: readonly FormCost[],
+): string {
+  const rows = ratios.map(({ what, value, target, share, isMet }) => [
+    what,
+    round(value),
+    target,
+    round(share),
+    isMet ? 'yes' : 'no',
+  ]);
+  const targets = table(['', 'measured', 'target', 'measured ÷ target', 'met'], rows);
+  return [machine, targets, ...(forms.length > 0 ? [formatTable(forms)] : [])].join('\n\n');
+}
+
 /** The whole report, as Markdown. */
 export function reportOf(results: Results): string {
   const ratios = ratiosOf(results).map(({ what, value, target, isMet }) => [
@@ -157,5 +197,6 @@ export function reportOf(results: Results): string {
     table(['points', 'MB', 'book, ms', 'SQL, ms'], sizes),
     '### Growth with the table',
     table(['points in the table', '', 'book, ms', 'SQL, ms'], tables),
+    ...(results.formats.length > 0 ? ['### Formats', formatTable(results.formats)] : []),
   ].join('\n\n');
 }

@@ -1,3 +1,4 @@
+import type { FormCost } from './formats.ts';
 import type { SizeCost, TableCost } from './growth.ts';
 import type { Failure } from './many-connections.ts';
 import type { Sample } from './measure.ts';
@@ -18,4 +19,6 @@ export interface Results extends PerRound {
   readonly peakBytes: number;
   readonly sizes: readonly SizeCost[];
   readonly tables: readonly TableCost[];
+  /** None in a quick run. */
+  readonly formats: readonly FormCost[];
 }

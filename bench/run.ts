@@ -3,7 +3,7 @@
  * measures the service against its limits and its peers, alternately in one run.
  *
  *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--keep FOLDER]
- *         [--quick] [--write]
+ *         [--quick] [--write] [--only formats|explorer]
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -14,13 +14,15 @@ import { type Bar, barChart } from './chart.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type Contender, startContenders } from './contenders.ts';
 import { memoryOf } from './cpu.ts';
+import { measureExplorer } from './explorer.ts';
+import { type FormCost, measureFormats } from './formats.ts';
 import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
 import { log } from './log.ts';
 import { measureManyConnections } from './many-connections.ts';
 import { costOf, measure, samplesOf } from './measure.ts';
 import { bestOf, measurePerRound, type PerRound } from './per-round.ts';
-import { ratiosOf } from './ratios.ts';
-import { reportOf } from './report.ts';
+import { explorerRatios, formatRatios, type Ratio, ratiosOf } from './ratios.ts';
+import { partReport, reportOf } from './report.ts';
 import type { Results } from './results.ts';
 
 const { values } = parseArgs({
@@ -32,6 +34,7 @@ const { values } = parseArgs({
     keep: { type: 'string' },
     quick: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
+    only: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
 });
@@ -49,20 +52,29 @@ const HELP = `npm run bench -- [options]
   --keep FOLDER where that table stays, and is taken from if it is there
   --quick       a first table in less than 5 minutes: a small table, 2 rounds of 150 ms
   --write       write docs/benchmarks/{report.md,results.json,*.svg}
+  --only PART   formats: a million points in each format; explorer: ten prices of ten years in a
+                browser (Chromium on the path). Ends with 1 if a target is missed
   -h, --help    this text
 `;
 
-function machineOf(cluster: Cluster): string {
+/** The machine, its load and the versions of every run. */
+function surroundingsOf(cluster: Cluster): string[] {
   const [cpu] = cpus();
-  const version = (name: string): string => {
-    const file = new URL(`./node_modules/${name}/package.json`, import.meta.url);
-    return `${name} ${JSON.parse(readFileSync(file, 'utf8')).version}`;
-  };
   return [
     new Date().toISOString().slice(0, 10),
     `${cpus().length} cores of ${cpu?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
     `load average at the end ${loadavg()[0]?.toFixed(1)}`,
     `Node ${process.versions.node}, PostgreSQL ${cluster.version}`,
+  ];
+}
+
+function machineOf(cluster: Cluster): string {
+  const version = (name: string): string => {
+    const file = new URL(`./node_modules/${name}/package.json`, import.meta.url);
+    return `${name} ${JSON.parse(readFileSync(file, 'utf8')).version}`;
+  };
+  return [
+    ...surroundingsOf(cluster),
     version('postgraphile'),
     version('@platformatic/db'),
     `${cluster.points.toLocaleString('en')} points`,
@@ -104,6 +116,7 @@ async function measureAll(cluster: Cluster): Promise<Results> {
       peakBytes: memoryOf(service.pid).peak,
       sizes,
       tables: [],
+      formats: [],
     };
   } finally {
     for (const contender of contenders) await contender.served.stop();
@@ -156,8 +169,44 @@ async function write(results: Results, report: string): Promise<void> {
   log(`written to ${fileURLToPath(folder)}`);
 }
 
+/** The parts that `--only` names. */
+interface Part {
+  readonly ratios: readonly Ratio[];
+  readonly forms: readonly FormCost[];
+}
+
+const PARTS: Readonly<Record<string, (cluster: Cluster) => Promise<Part>>> = {
+  formats: async (cluster) => {
+    const forms = await measureFormats(cluster, Number(values.rounds));
+    return { ratios: formatRatios(forms), forms };
+  },
+  explorer: async (cluster) => {
+    const times = await measureExplorer(cluster, Number(values.rounds));
+    return { ratios: explorerRatios(times), forms: [] };
+  },
+};
+
+/** Measures one part with the smallest table. A missed target sets the exit code. */
+async function runPart(measurePart: (cluster: Cluster) => Promise<Part>): Promise<void> {
+  const cluster = await startCluster(0, values.keep);
+  try {
+    const { ratios, forms } = await measurePart(cluster);
+    const machine = [...surroundingsOf(cluster), `${values.rounds} rounds`].join('; ');
+    process.stdout.write(`${partReport(machine, ratios, forms)}\n`);
+    if (ratios.some(({ isMet }) => !isMet)) process.exitCode = 1;
+  } finally {
+    await cluster.stop();
+  }
+}
+
+const part = values.only === undefined ? null : PARTS[values.only];
 if (values.help) {
   process.stdout.write(HELP);
+} else if (part === undefined) {
+  process.stderr.write(`--only takes ${Object.keys(PARTS).join(' or ')}\n`);
+  process.exitCode = 2;
+} else if (part !== null) {
+  await runPart(part);
 } else {
   const cluster = await startCluster(Number(values.points));
   log(`loaded ${Math.round(cluster.rowsPerSecond).toLocaleString('en')} rows/s`);
@@ -165,6 +214,9 @@ if (values.help) {
   try {
     results = await measureAll(cluster);
     results = { ...results, tables: await grow(cluster) };
+    // The formats come last: their prices make the first table bigger.
+    const formats = values.quick ? [] : await measureFormats(cluster, Number(values.rounds));
+    results = { ...results, formats };
   } finally {
     await cluster.stop();
   }

@@ -21,6 +21,9 @@ import {
 /** Target bytes of a record batch, which stays in memory while a slow client reads. */
 const BATCH_BYTES = 2_097_152;
 
+/** Target bytes of the first record batch: the response begins once it is encoded. */
+const FIRST_BATCH_BYTES = 131_072;
+
 /** Maximum number of rows in a record batch. */
 const BATCH_ROWS = 8_192;
 
@@ -210,7 +213,7 @@ function rowCost(columns: readonly TableColumn[], shared: Run['shared']): number
 
 /**
  * The rows of an answer as one Arrow IPC stream: a row for each point, or one without values for a
- * price without points, in record batches of some 2 MB.
+ * price without points, in record batches that grow to some 2 MB.
  * @param records the contents of all records, in their order
  * @param about the metadata of the schema, by key
  * @throws RangeError for a decimal that does not fit its column
@@ -227,7 +230,7 @@ export async function* arrowSlices(
   yield schemaMessage(columns, metadata);
   const slice = new Slice();
   const costOf = (shared: Run['shared']) => rowCost(columns, shared);
-  for await (const batch of batchesOf(context, records, BATCH_BYTES, costOf)) {
+  for await (const batch of batchesOf(context, records, BATCH_BYTES, costOf, FIRST_BATCH_BYTES)) {
     const encoded: ArrowColumn[] = [];
     for (const column of columns) {
       encoded.push(columnOf(column, batch));

@@ -186,15 +186,18 @@ export function timeOf(value: SharedValue, kind: TableColumnKind): number {
  * The rows of a response in batches. A record longer than a batch is divided.
  * @param room maximum cost of a batch
  * @param costOf the cost of each row of a record, at least 1
+ * @param firstRoom most cost of the first batch; each batch may cost twice the one before it
  */
 export async function* batchesOf(
   context: RenderContext,
   records: AsyncIterable<Contents>,
   room: number,
   costOf: (shared: Run['shared']) => number,
+  firstRoom: number = room,
 ): AsyncGenerator<readonly Run[]> {
   let batch: Run[] = [];
-  let left = room;
+  let ofBatch = firstRoom;
+  let left = ofBatch;
   for await (const contents of records) {
     const shared = sharedValues(context, contents);
     const cost = costOf(shared);
@@ -208,7 +211,8 @@ export async function* batchesOf(
       if (left >= cost) continue;
       yield batch;
       batch = [];
-      left = room;
+      ofBatch = Math.min(room, 2 * ofBatch);
+      left = ofBatch;
     }
   }
   if (batch.length > 0) yield batch;

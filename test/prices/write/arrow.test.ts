@@ -1,5 +1,6 @@
 import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
+import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
 import { seededDatabase, testDatabase } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { readArrow } from '../../support/prices/arrow.ts';
@@ -92,6 +93,27 @@ t.test('types, columns and metadata of a stream', async (t) => {
     t.equal(empty.rows.length, 0);
   }
 });
+
+t.test(
+  'the first batch of a long stream is small, each next one at most twice as big',
+  async (t) => {
+    const database = await testDatabase(t);
+    await fill(database, { prices: 20, points: 2_000 });
+    const service = await serviceOn(t, database);
+    for (const columns of ['all', 'short', 'code,date,mid']) {
+      const body = { options: { includeSeries: true, columns } };
+      const { batches } = (await ask(service, BULK_MARKET.slug, body)).read;
+      t.equal(
+        batches.reduce((sum, rows) => sum + rows, 0),
+        40_000,
+      );
+      t.ok((batches[0] ?? 0) <= 512, `${columns}: ${batches}`);
+      const isSteep = batches.some((rows, at) => rows > 2 * (batches[at - 1] ?? rows) + 2);
+      t.notOk(isSteep, `${columns}: ${batches}`);
+      t.ok(Math.max(...batches) > 2_000, 'later ones have a cost of some MB');
+    }
+  },
+);
 
 t.test('warnings are in headers, and an option without use is refused', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t));
