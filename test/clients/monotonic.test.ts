@@ -1,7 +1,7 @@
 import t from 'tap';
 import { createClient } from '../../clients/typescript/client.js';
-import { type Answer, answering, json, refused } from '../support/http/answering.ts';
 import { python } from '../support/process/python.ts';
+import { type Answer, answering, json, refused } from './scripted-server.ts';
 
 const SOON = { 'retry-after': '0' };
 

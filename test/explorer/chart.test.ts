@@ -23,6 +23,20 @@ await commit(database.pool, (client) =>
   putPoints(client, 'HOLE', ['2025-10-01', '91', '101.25', '111']),
 );
 
+/** Ten prices of ten years, less weekends. */
+const LONG = Array.from({ length: 10 }, (_, at) => `LONG-${at}`);
+const LONG_POINTS = 2_600;
+
+await commit(database.pool, async (client) => {
+  for (const code of LONG) await addPrice(client, { code, currency: 'USD', unit: 'tonne' });
+  await client.query(
+    `insert into series (price_id, date, low, mid, high, published_at)
+      select price.id, date '2026-06-30' - n, 99.5 + n, 100 + n, 100.5 + n, now()
+      from price, generate_series(0, $2::int - 1) as n where code = any($1)`,
+    [LONG, LONG_POINTS],
+  );
+});
+
 const explorer = await explorerOn(t, database);
 
 /** The data and axes of the chart of a page. */
@@ -173,4 +187,18 @@ t.test('dragging zooms, a double click shows everything, presets end at the newe
   await page.waitForURL(/#price=nickel%2FCP-NI-0001$/);
   await page.getByRole('button', { name: '1M' }).click();
   await page.waitForURL(/from=2026-05-30$/);
+});
+
+t.test('ten prices of 2,600 points are drawn with each point', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show(LONG.map((code) => `price=nickel/${code}`).join('&'));
+  const [chart, ...more] = await drawn(page);
+  const { days: seconds, data } = chart ?? NOTHING;
+  t.equal(more.length, 0, 'one panel');
+  t.equal(seconds.length, LONG_POINTS);
+  const whole = data
+    .slice(1)
+    .filter((values) => values.every((value) => typeof value === 'number'));
+  t.ok(whole.length >= LONG.length, `${whole.length} series`);
+  t.ok(Number(await page.evaluate(COLOURED('2020-01-01', '2026-06-01'))) > 0.9);
 });
