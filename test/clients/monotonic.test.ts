@@ -1,7 +1,7 @@
 import t from 'tap';
 import { createClient } from '../../clients/typescript/client.js';
 import { python } from '../support/process/python.ts';
-import { type Answer, answering, json, refused } from './scripted-server.ts';
+import { type Answer, json, refused, scriptedServer } from './scripted-server.ts';
 
 const SOON = { 'retry-after': '0' };
 
@@ -39,7 +39,7 @@ const BOUNDS = [
 /** A server that records the bound of each request. */
 async function serving(test: Pick<typeof t, 'teardown'>) {
   const bounds: unknown[] = [];
-  const { url } = await answering(
+  const { url } = await scriptedServer(
     test,
     ANSWERS.map(
       (answer): Answer =>
