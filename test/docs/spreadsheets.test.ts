@@ -64,7 +64,12 @@ t.test('Power Query can show the reason of a refusal, and asks for a key', async
     headers: { authorization: basic },
   });
   t.equal(refused.statusCode, 400);
-  t.match(refused.json().detail, /\w/);
+  const { detail, errors } = refused.json();
+  t.match(detail, /\w/);
+  t.match(errors[0].detail, /"Europ".*did you mean Europe/, 'the reason is there');
+  const handling = programs.filter(({ text }) => text.includes('ManualStatusHandling'));
+  t.equal(handling.length, 2);
+  for (const { text } of handling) t.match(text, /\[errors\]\? \?\? \{\}, each \[detail\]/);
   const bare = await service.app.inject({ url: '/v3/prices/nickel?format=csv' });
   t.equal(bare.statusCode, 401);
   t.match(bare.headers['www-authenticate'], /Basic/);

@@ -186,7 +186,7 @@ export function timeOf(value: SharedValue, kind: TableColumnKind): number {
  * The rows of a response in batches. A record longer than a batch is divided.
  * @param room maximum cost of a batch
  * @param costOf the cost of each row of a record, at least 1
- * @param firstRoom most cost of the first batch; each batch may cost twice the one before it
+ * @param firstRoom maximum cost of the first batch; each next one may cost twice as much
  */
 export async function* batchesOf(
   context: RenderContext,
