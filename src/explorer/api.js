@@ -49,7 +49,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The service did not respond. */
+/** The service did not respond, or its response is incomplete. */
 export class Unreachable extends Error {}
 
 /** Receives each wait before a retry: its seconds, and null at its end. */

@@ -254,7 +254,7 @@ export class ChartView extends Component {
       onCursor: (day) => this.setState({ day }),
       onZoom: (range) => this.props.app.change(range ?? { from: null, to: null }),
     });
-    // Data attributes for tests: the drawn lines and axes.
+    // Exposes the drawn lines and axes to code outside the page, such as tests.
     element.chart = this.chart;
     this.at = null;
     this.setState({ day: null, notes });
