@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import { isSchemaCurrent, migrateUp } from '../db/migrate/migrate.ts';
+import { requireSystem } from '../process/check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from '../process/database.ts';
 import { readConfig } from '../process/environment.ts';
 import { report, UsageError } from '../process/failure.ts';
@@ -104,6 +105,7 @@ export async function withDatabase<T>(
     const client = openWriter(chosen.url, config);
     const progress = openProgress();
     try {
+      await requireSystem(config, chosen.url);
       await findServer(client);
       if (needs.schema) await requireSchema(client, chosen);
       return await work({ client, db: client.db, config, signal: controller.signal, progress });

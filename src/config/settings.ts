@@ -25,6 +25,14 @@ export const SETTINGS = {
       description: 'PostgreSQL to use; without it an embedded PostgreSQL runs under DATA_DIR',
     }),
   ),
+  DATABASE_SYSTEM_IDENTIFIER: Type.Optional(
+    Type.String({
+      pattern: '^[1-9][0-9]{0,19}$',
+      description:
+        'system_identifier of the database, from pg_control_system(); servers with another one ' +
+        'are refused',
+    }),
+  ),
   DATA_DIR: Type.String({
     default: '.data',
     minLength: 1,

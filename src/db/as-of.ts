@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import { DatabaseFailure } from './failures.ts';
+import { checkSystem } from './link/replication.ts';
 import { destroySocket, withTimeout } from './link/timeout.ts';
 import { commitIdOf, numberIn } from './revisions.ts';
 import type { Database } from './schema.ts';
@@ -35,6 +36,7 @@ interface PrimaryOptions {
   /** Servers that may be the primary. */
   readonly urls: () => readonly string[];
   readonly connection: (url: string) => pg.ClientConfig;
+  readonly systemIdentifier?: string | undefined;
   /** Timeout of an answer, in milliseconds. */
   readonly silenceMs: number;
 }
@@ -90,7 +92,10 @@ export class Primary {
       client.on('error', () => this.#client === client && this.close());
       client.on('end', () => this.#client === client && this.close());
       this.#client = client;
-      if (await this.#read(client, client.connect())) return;
+      const connecting = client
+        .connect()
+        .then(() => checkSystem(client, this.#options.systemIdentifier));
+      if (await this.#read(client, connecting)) return;
     }
     this.close();
   }

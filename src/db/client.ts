@@ -33,7 +33,8 @@ type SharedOptions =
   | 'onChange'
   | 'onError'
   | 'onFailover'
-  | 'silenceMs';
+  | 'silenceMs'
+  | 'systemIdentifier';
 
 export interface ClientOptions extends Partial<Pick<LinkOptions, SharedOptions>> {
   readonly url: string;
@@ -226,6 +227,7 @@ export function openClient(options: ClientOptions): Client {
   const primary = new Primary({
     urls: () => link.fallbackUrls,
     connection: (url) => connectionConfig(options, url, 'as of'),
+    systemIdentifier: options.systemIdentifier,
     silenceMs,
   });
   const close = async (): Promise<void> => {

@@ -125,6 +125,15 @@ begin
   end loop;
 end $$;
 
+-- For DATABASE_SYSTEM_IDENTIFIER. PUBLIC has this right by default.
+do $$
+begin
+  if (select rolsuper from pg_roles where rolname = current_user) then
+    grant execute on function pg_control_system()
+      to prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
+  end if;
+end $$;
+
 -- All objects of migrations belong to the owner, whichever account created them.
 do $$
 declare

@@ -44,6 +44,7 @@ export function openWriter(address: string, config: Config): Client {
     acquireTimeoutMs: Math.max(10_000, config.DATABASE_ACQUIRE_TIMEOUT_MS),
     statementTimeoutMs: 0,
     lockTimeoutMs: config.LOAD_LOCK_TIMEOUT_MS,
+    systemIdentifier: config.DATABASE_SYSTEM_IDENTIFIER,
     readOnly: false,
     applicationName: 'commodity-prices command',
   });

@@ -7,6 +7,7 @@ import { isAlive, ownIdentity } from '../db/embedded/process.ts';
 import { migrateUp } from '../db/migrate/migrate.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/migrate/roles.ts';
 import { type ExamplePrice, examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
+import { requireSystem } from './check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
 import { ownSecret, withDevelopmentSecret } from './development.ts';
 import { isGiven } from './environment.ts';
@@ -135,6 +136,7 @@ export async function prepare(given: Config, lifecycle: Lifecycle): Promise<Prep
   });
   const release = () => chosen.release();
   lifecycle.onShutdown(release);
+  await requireSystem(given, chosen.url, given.USAGE_DATABASE_URL);
   lifecycle.throwIfShuttingDown();
   const config = withLevel(await withDevelopmentSecret(given), chosen.isEmbedded);
   let ownKey: DemoKey | null = null;

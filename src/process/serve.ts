@@ -114,6 +114,7 @@ const openReader = ({ url, config, logger, tracing }: ServeOptions): Client =>
     awayMs: config.DATABASE_AWAY_MS_MAX,
     catchUp: { waitingMax: config.BACKLOG_MAX, waitMs: config.BACKLOG_MS_MAX },
     behindMs: config.DATABASE_LAG_MS_MAX,
+    systemIdentifier: config.DATABASE_SYSTEM_IDENTIFIER,
     onChange: logOutage(logger),
     statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
     readOnly: true,
@@ -123,13 +124,14 @@ const openReader = ({ url, config, logger, tracing }: ServeOptions): Client =>
   });
 
 /** Opens a separate connection for usage data, so that requests keep all theirs. */
-function openUsage(url: string, logger: Logger): Client {
+function openUsage(url: string, config: Config, logger: Logger): Client {
   const client = openClient({
     ...serversOf(url, 'written to', logger),
     connectionsMax: 1,
     acquireTimeoutMs: 5_000,
     statementTimeoutMs: 5_000,
     readOnly: false,
+    systemIdentifier: config.DATABASE_SYSTEM_IDENTIFIER,
     applicationName: 'commodity-prices usage',
     onError: logConnectionLoss(logger),
   });
@@ -153,7 +155,7 @@ export async function serve(served: ServeOptions, lifecycle: Lifecycle): Promise
   const { config, usageUrl, logger, metrics, tracing } = served;
   const client = openReader(served);
   lifecycle.onShutdown(() => client.close());
-  const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
+  const usage = usageUrl === undefined ? null : openUsage(usageUrl, config, logger);
   if (usage) lifecycle.onShutdown(() => usage.close());
   const usagePool = usage?.pool;
   const app = await buildApp({ config, client, usagePool, logger, metrics, tracing });

@@ -10,7 +10,12 @@ import {
 } from '../failures.ts';
 import { checkRevision, type NewestRevision, NoEpochError } from '../newest-revision.ts';
 import { sharedNextRun, untilAborted } from '../shared-work.ts';
-import { lacksCommit, ReplicationMonitor, type ReplicationStatus } from './replication.ts';
+import {
+  checkSystem,
+  lacksCommit,
+  ReplicationMonitor,
+  type ReplicationStatus,
+} from './replication.ts';
 import { AnswerTimeout, destroySocket, withTimeout } from './timeout.ts';
 
 /** `up`: it answers. `away`: it has just failed, and requests wait. `down`: requests fail. */
@@ -28,6 +33,8 @@ export interface LinkOptions {
   readonly connection: (url: string) => pg.ClientConfig;
   /** True if a standby cannot be used. */
   readonly mustWrite: boolean;
+  /** A server with another system identifier is never used; any may be used by default. */
+  readonly systemIdentifier?: string | undefined;
   /** Lag of a standby, in milliseconds, from which other servers are tried. */
   readonly behindMs: number;
   /** Time without a response, in milliseconds, after which a server counts as away. */
@@ -569,6 +576,7 @@ export class Link {
     });
     const first = async (): Promise<ReplicationStatus> => {
       await client.connect();
+      await checkSystem(client, this.#options.systemIdentifier);
       return this.#monitor.check(url, client);
     };
     try {

@@ -77,6 +77,36 @@ export class ReplicationMonitor {
   }
 }
 
+/** The identifier that a server shares with its standbys and with no other server. */
+export async function systemIdentifierOf(client: pg.ClientBase): Promise<string> {
+  const { rows } = await client.query<{ identifier: string }>(
+    'select system_identifier::text as identifier from pg_control_system()',
+  );
+  return rows[0]?.identifier ?? '';
+}
+
+/** The server is not the configured one, and no standby of it. */
+class OtherSystemError extends Error {
+  readonly code = '57P03';
+}
+
+/**
+ * Checks the system identifier of a server.
+ * @param expected undefined accepts any
+ * @throws OtherSystemError, and the errors of the server
+ */
+export async function checkSystem(
+  client: pg.ClientBase,
+  expected: string | undefined,
+): Promise<void> {
+  if (expected === undefined) return;
+  const found = await systemIdentifierOf(client);
+  if (found === expected) return;
+  throw new OtherSystemError(
+    `its system identifier is ${found}, not ${expected} (DATABASE_SYSTEM_IDENTIFIER)`,
+  );
+}
+
 /** A revision, and its epoch, that another server has reported. */
 interface KnownCommit {
   readonly epoch: string;
