@@ -188,6 +188,16 @@ export const SETTINGS = {
     86_400_000,
     'Longest wait of a command for another writer or for a lock; 0 for no limit',
   ),
+  LOAD_CONFIRM: Type.Union([Type.Literal('off'), Type.Literal('standbys')], {
+    default: 'off',
+    description: 'standbys: a load is done once the synchronous standbys show it',
+  }),
+  LOAD_CONFIRM_TIMEOUT_MS: whole(
+    10_000,
+    100,
+    3_600_000,
+    'Longest wait of a committed load for standbys, after which its exit code is 5',
+  ),
 
   FX_SOURCE: Type.String({
     default: 'ECB',

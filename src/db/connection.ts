@@ -16,6 +16,8 @@ import type { Database } from './schema.ts';
 export interface Connection {
   readonly db: Kysely<Database>;
   readonly driver: pg.PoolClient;
+  /** Its pool. */
+  readonly pool: pg.Pool;
 }
 
 /** Runs work on one connection. It is closed if the work fails, since it may be inside a COPY. */
@@ -33,7 +35,7 @@ export async function withConnection<T>(
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: single }) });
   let failure: unknown = true;
   try {
-    const result = await work({ db, driver });
+    const result = await work({ db, driver, pool });
     failure = undefined;
     return result;
   } finally {

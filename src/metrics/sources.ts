@@ -139,8 +139,21 @@ function replication(registry: Registry, { client: { link }, minRevision }: Metr
       () => (minRevision.behindMs() === null ? 0 : 1),
     ],
   );
+  labelled(
+    registry,
+    ['revision_highest_number', 'Greatest number of a revision that was read in an epoch', 'epoch'],
+    () => {
+      const { highest } = link;
+      return highest === null ? [] : [[highest.epoch, Number(numberOf(highest.revision))]];
+    },
+  );
   counters(
     registry,
+    [
+      'history_changes',
+      'Lost revisions and renewals of the epoch that the node has found',
+      () => (link.lastRead?.history ?? 1) - 1,
+    ],
     ['min_revision_waits', 'Requests that waited for their x-min-revision', () => counts.waits],
     [
       'min_revision_refusals',

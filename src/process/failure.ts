@@ -14,6 +14,8 @@ export const EXIT = {
   refused: 3,
   /** Timeout for a lock of another session; nothing was written, so a retry is safe. */
   locked: 4,
+  /** Committed, but no standby showed it in time. */
+  unconfirmed: 5,
 } as const;
 
 /** An invalid command line that the parser cannot detect. */

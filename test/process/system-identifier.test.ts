@@ -69,7 +69,10 @@ t.test('a database that comes up later with another identifier is not used', asy
   await service.until('stderr', 'ECONNREFUSED');
   const [address = ''] = /http:\/\/[\d.]+:\d+/.exec(service.stderr()) ?? [];
   await other.restart('fast');
-  const ready = async () => (await (await fetch(`${address}/ready`)).json()).checks;
+  const ready = async () => {
+    const answer = await fetch(`${address}/ready`);
+    return ((await answer.json()) as { readonly checks: object }).checks;
+  };
   for (let count = 0; count < 20; count += 1) {
     t.match(await ready(), { database: 'unavailable' });
     await new Promise((resolve) => setTimeout(resolve, 50));

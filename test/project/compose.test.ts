@@ -41,7 +41,9 @@ t.test('each container reads only the secrets that it needs, and one writes them
     name,
     volumes.filter((each) => each.includes('-secret:')).map((each) => each.split(':')),
   ]) as [string, string[][]][];
-  const all = ['database', 'service', 'keys', 'loader', 'grafana'];
+  const all = ['database', 'service', 'keys', 'loader', 'grafana', 'replication'];
+  const three = (name: string, of: readonly string[]) =>
+    Object.fromEntries([1, 2, 3].map((at) => [`${name}${at}`, of]));
   const needed: Readonly<Record<string, readonly string[]>> = {
     secrets: all,
     database: ['database'],
@@ -50,6 +52,9 @@ t.test('each container reads only the secrets that it needs, and one writes them
     keys: ['keys'],
     load: ['loader'],
     grafana: ['grafana'],
+    'cluster-setup': ['database', 'service', 'keys', 'loader'],
+    ...three('postgres', ['database', 'replication']),
+    ...three('node', ['service']),
   };
   for (const [name, mounted] of secrets) {
     t.same(
@@ -75,10 +80,14 @@ t.test('the database and the monitoring are on networks apart', async (t) => {
   const on = (network: string): string[] =>
     containers.filter(([, { networks }]) => networks?.includes(network)).map(([name]) => name);
   t.same(on('database'), ['database', 'setup', 'service', 'keys', 'load']);
-  t.same(on('monitoring'), ['service', 'prometheus', 'grafana']);
-  t.same(on('front'), ['service', 'load']);
+  const nodes = ['node1', 'node2', 'node3'];
+  t.same(on('monitoring'), ['service', 'prometheus', 'grafana', ...nodes]);
+  t.same(on('front'), ['service', 'load', 'haproxy']);
+  const servers = ['etcd', 'postgres1', 'postgres2', 'postgres3', 'cluster-setup'];
+  t.same(on('cluster'), [...servers, ...nodes, 'haproxy']);
   t.same(compose.services['database']?.networks, ['database']);
   t.same(compose.networks['database'], { internal: true });
+  t.same(compose.networks['cluster'], { internal: true });
   for (const [name, { networks, network_mode: mode }] of containers) {
     t.ok(networks || mode === 'none', `${name} is on no other network`);
   }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import type { Client } from '../../db/client.ts';
 import { contentHash, type PartHash } from '../../db/content-hash.ts';
-import { renewEpoch } from '../../db/revisions.ts';
+import { newestRevision, renewEpoch } from '../../db/revisions.ts';
 import { seed } from '../../db/seed/seed.ts';
 import { UsageError } from '../../process/failure.ts';
 import { PROGRAM } from '../../std/program.ts';
@@ -80,27 +81,80 @@ Examples:
   },
 });
 
+const METRICS_TIMEOUT_MS = 2_000;
+
+/**
+ * The greatest revision number that a node has shown in an epoch, by the text of its metrics; null
+ * if it does not respond.
+ */
+async function highestShown(address: string, epoch: string): Promise<number | null> {
+  try {
+    const signal = AbortSignal.timeout(METRICS_TIMEOUT_MS);
+    const text = await (await fetch(`http://${address}/metrics`, { signal })).text();
+    const name = `prices_revision_highest_number{epoch="${epoch}"} `;
+    const line = text.split('\n').find((each) => each.startsWith(name));
+    return line === undefined ? 0 : Number(line.slice(name.length));
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * True unless all revisions that the nodes have shown are known. Without a node that responds it is
+ * not known, and counts as lost.
+ */
+async function isAnyLost(
+  db: Client['db'],
+  had: number,
+  nodes: readonly string[],
+): Promise<boolean> {
+  const { epoch } = await newestRevision(db);
+  const shown = await Promise.all(nodes.map((each) => highestShown(each, epoch)));
+  const numbers = shown.filter((each) => each !== null);
+  return numbers.length === 0 || Math.max(...numbers) > had;
+}
+
 const addRenewEpoch = command({
   name: 'renew-epoch',
   summary: 'invalidate old revisions after a restore',
   description:
     'Renews the epoch, the prefix of every revision. Run it after a restore or a promotion of a ' +
     'standby, because revision numbers may be repeated with other data.',
-  options: [option('--yes', 'confirm that revisions of clients become unknown'), json()],
+  args: [['[metrics...]', 'with --if-lost-after: host:port of the metrics of each node']],
+  options: [
+    option('--yes', 'confirm that revisions of clients become unknown'),
+    option(
+      '--if-lost-after <number>',
+      'only if a node has shown a later revision, or none responds',
+    ),
+    json(),
+  ],
   help: `
 The service then rejects earlier revisions and feed positions with unknown_revision and earlier
 cursors with invalid_cursor, and earlier ETags no longer match. Run it before the service uses the
 restored database. It needs the account that owns the tables.
 
-Example:
-  ${PROGRAM} db renew-epoch --yes`,
-  async run({ yes }: { yes?: true }) {
+Examples:
+  ${PROGRAM} db renew-epoch --yes
+  ${PROGRAM} db renew-epoch --yes --if-lost-after 41 node1:9464 node2:9464`,
+  async run(metrics: string[], { yes, ifLostAfter }: { yes?: true; ifLostAfter?: string }) {
     if (!yes) {
       throw new UsageError(
         'revisions, cursors and feed positions of clients become unknown; add --yes to confirm',
       );
     }
-    const renewed = await withDatabase(({ db }) => renewEpoch(db));
+    if (ifLostAfter !== undefined && !/^\d{1,15}$/.test(ifLostAfter)) {
+      throw new UsageError('--if-lost-after takes the number of a revision');
+    }
+    const renewed = await withDatabase(async ({ db }) => {
+      const isNeeded =
+        ifLostAfter === undefined || (await isAnyLost(db, Number(ifLostAfter), metrics));
+      return isNeeded ? renewEpoch(db) : null;
+    });
+    if (renewed === null) {
+      const text = 'No revision that a node has shown is lost; the epoch stays.';
+      return { data: null, print: () => printLines(text) };
+    }
     const { before, after, revision } = renewed;
     const text = `The epoch was ${before} and is ${after}; the newest revision is ${revision}.`;
     return { data: renewed, print: () => printLines(text) };

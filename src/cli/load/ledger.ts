@@ -9,7 +9,14 @@ import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
-import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
+import {
+  changeText,
+  confirmationOf,
+  reportUnconfirmed,
+  section,
+  type TakingOptions,
+  takingRequest,
+} from './report.ts';
 
 /** A whole number greater than 0. @throws UsageError for any other text */
 function wholeOf(text: string, what: string): number {
@@ -195,10 +202,11 @@ Examples:
     const request = { batch, ...takingRequest(options, undoLines) };
     const { UndoRefusal, undo } = await import('../../ingest/ledger/undo.ts');
     try {
-      const report = await withDatabase(({ client, signal }) =>
-        undo(client, { ...request, signal }),
+      const report = await withDatabase(({ client, config, signal }) =>
+        undo(client, { ...request, signal, confirmation: confirmationOf(config) }),
       );
-      return { data: report, print: () => printUndone(report) };
+      const exitCode = reportUnconfirmed(report);
+      return { data: report, print: () => printUndone(report), exitCode };
     } catch (error) {
       if (!(error instanceof UndoRefusal) || !options.json) throw error;
       const { message, conflicts, exitCode } = error;

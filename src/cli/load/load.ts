@@ -15,7 +15,15 @@ import { type Work, withDatabase } from '../database.ts';
 import { printLines, reportHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
 import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
-import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
+import {
+  confirmationOf,
+  isRefused,
+  previewLines,
+  printProblems,
+  printRefused,
+  printReport,
+  reportUnconfirmed,
+} from './report.ts';
 
 /** The options of every format; a format may add its own. */
 interface LoadOptions {
@@ -37,7 +45,10 @@ interface LoadOptions {
 const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged'];
 
 /** The members of a load request that the command line sets. */
-type Asked = Omit<LoadRequest, 'signal' | 'jumpFactor' | 'onProgress' | 'onPreview' | 'onHeld'>;
+type Asked = Omit<
+  LoadRequest,
+  'signal' | 'jumpFactor' | 'confirmation' | 'onProgress' | 'onPreview' | 'onHeld'
+>;
 
 /** Builds the load request from the command line. */
 function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
@@ -62,10 +73,11 @@ async function loadFiles(requests: readonly Asked[], options: LoadOptions): Prom
   const asJson = options.json === true;
   const isOne = requests.length === 1;
   const reports: Named[] = [];
+  let doneCode: number = EXIT.ok;
   const answerOf = (): CommandResult => ({
     data: isOne ? reports[0] : reports,
     print: () => (quiet ? undefined : printRefused(reports)),
-    exitCode: reports.some(isRefused) ? EXIT.refused : EXIT.ok,
+    exitCode: reports.some(isRefused) ? EXIT.refused : doneCode,
   });
   const loadAll = async ({ client, config, signal }: Work): Promise<void> => {
     for (const request of requests) {
@@ -73,6 +85,7 @@ async function loadFiles(requests: readonly Asked[], options: LoadOptions): Prom
       const report = await load(client, {
         ...request,
         jumpFactor: config.LOAD_JUMP_FACTOR,
+        confirmation: confirmationOf(config),
         signal,
         onProgress: progress.update,
         onHeld(holders) {
@@ -89,6 +102,7 @@ async function loadFiles(requests: readonly Asked[], options: LoadOptions): Prom
       const named = { file: request.file, ...report };
       reports.push(named);
       printFile(named, options, !isOne);
+      doneCode = reportUnconfirmed(report) || doneCode;
     }
   };
   await withDatabase(loadAll).catch((error: unknown) => {

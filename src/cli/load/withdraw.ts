@@ -10,7 +10,15 @@ import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { printLines } from '../output.ts';
-import { changeText, errorLines, section, type TakingOptions, takingRequest } from './report.ts';
+import {
+  changeText,
+  confirmationOf,
+  errorLines,
+  reportUnconfirmed,
+  section,
+  type TakingOptions,
+  takingRequest,
+} from './report.ts';
 
 interface Options extends TakingOptions {
   readonly date?: string[];
@@ -80,13 +88,14 @@ Examples:
     const selection = selectionOf(code, options);
     const lines = (points: WithdrawnPoints) => section('Withdrawn', points, changeText);
     const request = { selection, ...takingRequest(options, lines) };
-    const report = await withDatabase(({ client, signal }) =>
-      withdraw(client, { ...request, signal }),
+    const report = await withDatabase(({ client, config, signal }) =>
+      withdraw(client, { ...request, signal, confirmation: confirmationOf(config) }),
     );
+    const doneCode = reportUnconfirmed(report);
     return {
       data: report,
       print: () => printWithdrawal(report),
-      exitCode: report.status === 'refused' ? EXIT.refused : EXIT.ok,
+      exitCode: report.status === 'refused' ? EXIT.refused : doneCode,
     };
   },
 });

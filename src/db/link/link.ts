@@ -9,6 +9,7 @@ import {
   unavailable,
 } from '../failures.ts';
 import { checkRevision, type NewestRevision, NoEpochError } from '../newest-revision.ts';
+import { isAfter } from '../revisions.ts';
 import { sharedNextRun, untilAborted } from '../shared-work.ts';
 import {
   checkSystem,
@@ -151,6 +152,7 @@ export class Link {
   #timer: NodeJS.Timeout | undefined;
   #awayTimer: NodeJS.Timeout | undefined;
   #newest: NewestRevision | null = null;
+  #highest: NewestRevision | null = null;
   #isStarted = false;
   #isClosed = false;
   #error = new Error('the database has not failed');
@@ -219,6 +221,11 @@ export class Link {
   /** The newest revision that was read last, possibly some time ago; null before the first. */
   get lastRead(): NewestRevision | null {
     return this.#newest;
+  }
+
+  /** The revision with the greatest number that was read in the present epoch; it may be lost. */
+  get highest(): NewestRevision | null {
+    return this.#highest;
   }
 
   /** Resolves after the first check, and after an attempt on the other servers if it failed. */
@@ -303,6 +310,10 @@ export class Link {
   #store(newest: NewestRevision): NewestRevision {
     const before = this.#newest;
     this.#newest = newest;
+    const highest = this.#highest;
+    if (highest?.epoch !== newest.epoch || isAfter(newest.revision, highest.revision)) {
+      this.#highest = newest;
+    }
     if (before?.order !== newest.order && !this.#isListening) this.#notify(null);
     return newest;
   }

@@ -48,6 +48,12 @@ const stopping = (body: HealthBody) => ({
 const takesBehind = ({ url }: FastifyRequest): boolean => /[?&]behind=ok(&|$)/.test(url);
 
 /**
+ * True if a balancer needs 404, not 503, from a node that works but takes no new requests: HAProxy
+ * lets its running requests end (`http-check disable-on-404`), and moves those of a node that fails.
+ */
+const drainsBy404 = ({ url }: FastifyRequest): boolean => /[?&]drain=404(&|$)/.test(url);
+
+/**
  * Adds the health routes. They need no credential and run no query: they report the last background
  * check.
  */
@@ -70,7 +76,9 @@ export function healthRoutes(
           ? { ...body, status: 'unavailable' }
           : body;
     reply.header('cache-control', 'no-store');
-    if (seen.status === 'unavailable') reply.code(503).header('retry-after', retryAfter());
+    if (seen.status !== 'unavailable') return seen;
+    const isDraining = seen !== body && body.status !== 'unavailable' && drainsBy404(request);
+    reply.code(isDraining ? 404 : 503).header('retry-after', retryAfter());
     return seen;
   };
   const response = (description: string) => ({

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
-import { openRevision, withSession } from '../../db/connection.ts';
+import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
+import { openRevision } from '../../db/connection.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import {
   type Batch,
@@ -63,6 +64,8 @@ export interface UndoReport {
   readonly undoes: number;
   /** In the form of an answer; null if the batch had changed nothing. */
   readonly revision: string | null;
+  /** False if no standby showed the commit in time; null if none had to. */
+  readonly confirmed: Confirmed;
   readonly preview: UndoPreview;
 }
 
@@ -180,7 +183,7 @@ async function write(trx: Trx, number: string, preview: UndoPreview): Promise<Lo
   };
 }
 
-async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
+async function undoIn(trx: Trx, request: UndoRequest): Promise<Omit<UndoReport, 'confirmed'>> {
   const { actor, reason, dryRun } = request;
   const { rows } = await sql<{ now: string }>`select clock_timestamp() as now`.execute(trx);
   const batch = await readBatch(trx, request.batch);
@@ -224,8 +227,8 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
  *   nothing has changed then
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
-  withSession(client, request.signal, ({ db }) =>
-    inChangeTransaction(db, request, async (trx) => {
+  withLoadSession(client, request.signal, (connection) =>
+    inChangeTransaction(connection, request, async (trx) => {
       const report = await undoIn(trx, request);
       await sql.raw(DROP_STAGING_TABLES).execute(trx);
       return report;

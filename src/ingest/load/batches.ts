@@ -1,9 +1,19 @@
 import { type Kysely, sql } from 'kysely';
-import { inApplyTransaction } from '../../db/connection.ts';
+import {
+  type BeforeCommit,
+  type Confirmed,
+  withConfirmedCommit,
+} from '../../db/confirmed-commit.ts';
+import { type Connection, inApplyTransaction } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
 import type { Trx } from '../descriptions/reference.ts';
-import type { ChangeRequest, LoadCounts, OpenedLoad } from './request.ts';
+import {
+  type ChangeRequest,
+  type LoadCounts,
+  NO_CONFIRMATION,
+  type OpenedLoad,
+} from './request.ts';
 
 /** A new row of the ledger. */
 export interface BatchEntry {
@@ -25,21 +35,50 @@ export interface BatchEntry {
 const WORK_MEMORY = sql`set local work_mem = '128MB'`;
 
 /**
- * Runs a change in one transaction under the write lock. A dry run reads one snapshot and blocks no
- * writer.
+ * Runs a change in one transaction under the write lock, and waits until standbys show it where
+ * they have to. A dry run reads one snapshot and blocks no writer.
  */
-export function inChangeTransaction<T>(
-  db: Kysely<Database>,
-  { dryRun, onHeld }: Pick<ChangeRequest<never>, 'dryRun' | 'onHeld'>,
+export async function inChangeTransaction<T extends object>(
+  connection: Connection,
+  {
+    dryRun,
+    onHeld,
+    confirmation = NO_CONFIRMATION,
+  }: Pick<ChangeRequest<never>, 'dryRun' | 'onHeld' | 'confirmation'>,
   work: (trx: Trx) => Promise<T>,
-): Promise<T> {
+): Promise<T & { readonly confirmed: Confirmed }> {
+  const { db } = connection;
   const withMemory = async (trx: Trx): Promise<T> => {
     await WORK_MEMORY.execute(trx);
     return work(trx);
   };
-  return dryRun
-    ? db.transaction().setIsolationLevel('repeatable read').execute(withMemory)
-    : inApplyTransaction(db, withMemory, onHeld);
+  if (dryRun) {
+    const result = await db.transaction().setIsolationLevel('repeatable read').execute(withMemory);
+    return { ...result, confirmed: null };
+  }
+  const change = (beforeCommit: BeforeCommit<T>) =>
+    inApplyTransaction(db, async (trx) => beforeCommit(trx, await withMemory(trx)), onHeld);
+  const { result, confirmed } = await withConfirmedCommit(connection, confirmation, change);
+  return { ...result, confirmed };
+}
+
+/** Makes a transaction wait for standbys on behalf of earlier ones: it waits if it wrote WAL. */
+export const WRITE_NOTHING = sql`
+  select pg_current_xact_id(), pg_logical_emit_message(true, 'commodity-prices', '')`;
+
+/** Waits until standbys show all earlier commits, for a change that was made before. */
+export async function confirmEarlier(
+  connection: Connection,
+  { dryRun, confirmation = NO_CONFIRMATION }: Pick<ChangeRequest<never>, 'dryRun' | 'confirmation'>,
+): Promise<Confirmed> {
+  if (dryRun || !confirmation.standbys) return null;
+  const { confirmed } = await withConfirmedCommit<object>(connection, confirmation, (before) =>
+    connection.db.transaction().execute(async (trx) => {
+      await WRITE_NOTHING.execute(trx);
+      return before(trx, {});
+    }),
+  );
+  return confirmed;
 }
 
 /** Reserves the number of a batch, so that its rows can refer to it before it is written. */

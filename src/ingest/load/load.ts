@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
-import { type Connection, openRevision, withSession } from '../../db/connection.ts';
+import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
+import { type Connection, openRevision } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import { textOf } from '../../db/revisions.ts';
 import { PROGRAM } from '../../std/program.ts';
@@ -18,10 +19,12 @@ import { resolveCreated } from '../staging/series.ts';
 import { DROP_STAGING_TABLES, stage } from '../staging/stage.ts';
 import {
   type BatchEntry,
+  confirmEarlier,
   type EarlierBatch,
   earlierBatch,
   inChangeTransaction,
   nextBatch,
+  WRITE_NOTHING,
   writeBatch,
 } from './batches.ts';
 import { changesAnything, classifyLoad, LoadRefused } from './classify.ts';
@@ -35,7 +38,10 @@ import {
 } from './request.ts';
 
 /** The part of a report that depends on the outcome. */
-type LoadOutcome = Pick<LoadReport, 'status' | 'batch' | 'revision' | 'vintage' | 'counts'>;
+type LoadOutcome = Pick<
+  LoadReport,
+  'status' | 'batch' | 'revision' | 'vintage' | 'counts' | 'confirmed'
+>;
 
 /** The outcome of a finished load. */
 const outcomeOf = (
@@ -43,7 +49,7 @@ const outcomeOf = (
   { vintage, counts }: Load,
   batch: number | null = null,
   revision: string | null = null,
-): LoadOutcome => ({ status, batch, revision, vintage, counts });
+): LoadOutcome => ({ status, batch, revision, confirmed: null, vintage, counts });
 
 /** The vintage that the file states, otherwise that of the request; the two must not differ. */
 function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): string | null {
@@ -129,10 +135,14 @@ async function refuse({ db }: Connection, load: Load): Promise<LoadOutcome> {
 }
 
 /** The outcome for a file that an earlier batch loaded. */
-const alreadyLoaded = ({ id, vintage }: EarlierBatch): LoadOutcome => ({
+const alreadyLoaded = (
+  { id, vintage }: EarlierBatch,
+  confirmed: Confirmed = null,
+): LoadOutcome => ({
   status: 'already-loaded',
   batch: id,
   revision: null,
+  confirmed,
   vintage,
   counts: NO_COUNTS,
 });
@@ -167,14 +177,16 @@ const reportStep = ({ request, rowsRead, file }: Load, step: 'comparing' | 'writ
  * comparison still holds when the values are written. A dry run only classifies.
  * @throws LoadRefused after a rollback
  */
-const apply = ({ db }: Connection, load: Load, classify: Classifier): Promise<LoadOutcome> =>
-  inChangeTransaction(db, load.request, async (trx) => {
+const apply = (connection: Connection, load: Load, classify: Classifier): Promise<LoadOutcome> =>
+  inChangeTransaction(connection, load.request, async (trx) => {
     const { withdraws, vintage, request } = load;
     const earlier = withdraws || request.dryRun ? null : await earlierBatch(trx, load);
-    if (earlier) return alreadyLoaded(earlier);
+    if (earlier) {
+      await WRITE_NOTHING.execute(trx);
+      return alreadyLoaded(earlier);
+    }
     await classify(trx, load);
     if (request.dryRun) return outcomeOf('previewed', load);
-    await sql`set local synchronous_commit = on`.execute(trx);
     reportStep(load, 'writing');
     const batch = await nextBatch(trx);
     const number = changesAnything(load) ? await write(trx, load, batch) : null;
@@ -260,7 +272,8 @@ async function loadOn(
   const earlier = await earlierBatch(connection.db, opened);
   if (earlier) {
     const nothing = { errors: [], errorsTotal: 0, preview: null, rejects: null };
-    return { ...alreadyLoaded(earlier), ...nothing };
+    const confirmed = await confirmEarlier(connection, request);
+    return { ...alreadyLoaded(earlier, confirmed), ...nothing };
   }
   const { file: path, overwrite } = request.rejects ?? { file: null, overwrite: false };
   const rejects = path === null ? null : await RejectsFile.begin(path, file, overwrite);
@@ -294,7 +307,7 @@ export async function load(client: Client, request: LoadRequest): Promise<LoadRe
   signal?.throwIfAborted();
   const file = await openSource(request.file);
   try {
-    return await withSession(client, signal, (connection) => loadOn(connection, file, request));
+    return await withLoadSession(client, signal, (connection) => loadOn(connection, file, request));
   } finally {
     await file.close();
   }

@@ -74,6 +74,7 @@ fault(
     t.equal(codeOf(await ask(two, seen)), 'revision_not_here');
     const refusedMs = performance.now() - begun;
     t.equal(await readiness(two), 503, 'not ready');
+    t.equal(await readiness(two, '?drain=404'), 404, 'not ready, in the words of HAProxy');
     t.equal(await readiness(two, '?behind=ok'), 200, 'ready for a balancer without another node');
     t.equal(codeOf(await ask(both, 'latest')), 'revision_not_here');
     t.equal((await ask(two)).status, 200, 'without the header it answers');
