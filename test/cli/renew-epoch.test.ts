@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import t from 'tap';
 import { newestRevision, numberOf } from '../../src/db/revisions.ts';
 import { seededDatabase } from '../support/database/database.ts';
-import { inRevision } from '../support/database/world.ts';
-import { prices, startService } from '../support/process/running.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
+import { prices, startService } from '../support/process/programs.ts';
 
 /** An address whose metrics are this text. */
 async function metricsOf(test: Pick<typeof t, 'teardown'>, text: string): Promise<string> {

@@ -346,6 +346,12 @@ export async function reportedLoads(given: Given): Promise<void> {
   given.report('5 reported loads', figure, lost === 0 && reported.length > 0);
 }
 
+/** True if a node reads the primary; it may have moved to another server meanwhile. */
+async function readsPrimary({ metricsPort }: Node): Promise<boolean> {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  return /^prices_standby 0$/m.test(text);
+}
+
 /** 6: lost commits, forced, and nothing that clients hold of them is taken for the new ones. */
 export async function lostCommits(given: Given): Promise<void> {
   const { cluster, target } = given;
@@ -356,6 +362,10 @@ export async function lostCommits(given: Given): Promise<void> {
     return rows[0].synchronous_standby_names === '';
   });
   const node = cluster.nodes[cluster.servers.indexOf(primary)] as Node;
+  if (!(await readsPrimary(node))) {
+    await node.program.end('SIGTERM');
+    await startNode(given, node);
+  }
   const own = targetOf(node, target);
   const through = (path: string, headers: Record<string, string> = {}) =>
     send(false, target, { path, headers });
@@ -379,6 +389,11 @@ export async function lostCommits(given: Given): Promise<void> {
   const { key } = JSON.parse(made) as { key: string };
   await client.end();
   const path = '/v3/prices/nickel?codes=CP-NI-0001';
+  await until(
+    'the lost commit is shown',
+    async () => numberOf(await send(false, own, { path })) === number,
+    5_000,
+  );
   const lost = await send(false, own, { path });
   const page = await send(false, own, { path: '/v3/prices/nickel?limit=1' });
   let position = '';

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Answered, type Ask, send, type Target } from '../support/process/load.ts';
+import { type HttpAnswer, type HttpRequest, send, type Target } from '../support/process/load.ts';
 
 /** Bytes of the largest request body that is allowed, BODY_BYTES_MAX. */
 const BODY_BYTES_MAX = 131_072;
@@ -15,7 +15,7 @@ const padded = (value: object, bytes: number): string => {
 };
 
 /** Reads by GET and by POST; the last has a body of the largest size. */
-const ASKS: readonly Ask[] = [
+const ASKS: readonly HttpRequest[] = [
   { path: '/v3/prices/nickel?codes=CP-NI-0001' },
   { path: '/v3/prices/nickel', body: JSON.stringify({ filters: FILTERS, options: LAST }) },
   { path: '/v3/prices/copper?limit=3' },
@@ -41,7 +41,7 @@ interface Options {
   readonly pauseMs?: number;
 }
 
-export const numberOf = ({ headers }: Pick<Answered, 'headers'>): number =>
+export const numberOf = ({ headers }: Pick<HttpAnswer, 'headers'>): number =>
   Number(String(headers['x-data-revision'] ?? '').split('.')[1] ?? 0);
 
 /** Eight clients that read, each over its own connection, one request after another. */
@@ -75,9 +75,9 @@ export class Traffic {
     const { isMonotonic = false, pauseMs = 0 } = this.#options;
     let newest = { text: '', number: 0 };
     /** The last revision of each request: that of a market that changes rarely is smaller. */
-    const last = new Map<Ask, number>();
+    const last = new Map<HttpRequest, number>();
     for (let at = first; !this.#isOver; at += 1) {
-      const ask = ASKS[at % ASKS.length] as Ask;
+      const ask = ASKS[at % ASKS.length] as HttpRequest;
       const headers: Record<string, string> =
         isMonotonic && newest.text !== '' ? { 'x-min-revision': newest.text } : {};
       const answer = await send(agent, this.#target, { ...ask, headers });

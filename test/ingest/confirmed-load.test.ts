@@ -2,8 +2,8 @@ import t from 'tap';
 import { ownCluster } from '../support/database/cluster.ts';
 import { standbyOf } from '../support/database/standby.ts';
 import { until } from '../support/http/sockets.ts';
-import { prices, startCommand } from '../support/process/running.ts';
-import { fileOf, points } from './support.ts';
+import { prices, startCommand } from '../support/process/programs.ts';
+import { fileOf, points } from './support/loading.ts';
 
 const primary = await ownCluster(t);
 const standby = await standbyOf(t, primary);
@@ -39,16 +39,16 @@ const load = async (path: string, env: Record<string, string> = {}) => {
 
 /** Sets the standbys that the primary waits for. */
 async function waitFor(names: string): Promise<void> {
-  await primary.ask(`alter system set synchronous_standby_names = '${names}'`);
-  await primary.ask('select pg_reload_conf()');
+  await primary.query(`alter system set synchronous_standby_names = '${names}'`);
+  await primary.query('select pg_reload_conf()');
   await until('the setting holds', async () => {
-    const { rows } = await primary.ask('show synchronous_standby_names');
+    const { rows } = await primary.query('show synchronous_standby_names');
     return rows[0].synchronous_standby_names === names;
   });
 }
 
 const newest = async (server: typeof primary): Promise<string> =>
-  (await server.ask('select max(number)::text as number from revision')).rows[0].number;
+  (await server.query('select max(number)::text as number from revision')).rows[0].number;
 
 const IS_WAITING = `select pid from pg_stat_activity where wait_event = 'SyncRep'
   and application_name = 'commodity-prices command'`;
@@ -71,7 +71,7 @@ t.test('a confirmed load is on the standby when it returns', async (t) => {
 });
 
 t.test('a load that no standby shows in time is committed, and says so', async (t) => {
-  await standby.ask('select pg_wal_replay_pause()');
+  await standby.query('select pg_wal_replay_pause()');
   const path = await fileOf(t, values('1991-03-01'));
   const done = await load(path);
   t.match(done, { code: 5, stderr: WARNING, report: { status: 'applied', confirmed: false } });
@@ -80,7 +80,7 @@ t.test('a load that no standby shows in time is committed, and says so', async (
   t.not(await newest(standby), await newest(primary));
   const again = await load(path);
   t.match(again, { code: 5, report: { status: 'already-loaded', confirmed: false } });
-  await standby.ask('select pg_wal_replay_resume()');
+  await standby.query('select pg_wal_replay_resume()');
   const confirmed = await load(path);
   t.match(confirmed, {
     code: 0,
@@ -114,8 +114,8 @@ t.test('a load whose session is ended while it waits is committed, and says so',
   const path = await fileOf(t, values('1991-05-01'));
   const env = { ...ENV, LOAD_CONFIRM_TIMEOUT_MS: '600000' };
   const command = startCommand(t, env, 'load', 'csv', path, '--json', '--accept-jumps');
-  await until('it waits', async () => (await primary.ask(IS_WAITING)).rows.length > 0);
-  await primary.ask(`select pg_terminate_backend(pid) from (${IS_WAITING}) as waiting`);
+  await until('it waits', async () => (await primary.query(IS_WAITING)).rows.length > 0);
+  await primary.query(`select pg_terminate_backend(pid) from (${IS_WAITING}) as waiting`);
   t.equal(await command.ended, 5);
   t.match(command.stderr(), WARNING);
   t.match(JSON.parse(command.stdout()), { status: 'applied', confirmed: false });

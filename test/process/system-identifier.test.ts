@@ -2,12 +2,12 @@ import t from 'tap';
 import { ownCluster } from '../support/database/cluster.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { roledDatabase } from '../support/database/roles.ts';
-import { prices, startService } from '../support/process/running.ts';
+import { prices, startService } from '../support/process/programs.ts';
 
 const IDENTIFIER = 'select system_identifier::text as identifier from pg_control_system()';
 
 const other = await ownCluster(t);
-const otherIdentifier: string = (await other.ask(IDENTIFIER)).rows[0].identifier;
+const otherIdentifier: string = (await other.query(IDENTIFIER)).rows[0].identifier;
 
 t.test('a service starts on its database, with an account that only reads', async (t) => {
   const database = await roledDatabase(t, { seeded: true });
