@@ -5,18 +5,17 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { startCluster } from '../scripts/cluster.ts';
+import { reportedLoads } from './cluster/loads.ts';
+import { lostCommits } from './cluster/lost-commits.ts';
 import {
-  type Counts,
   cpuPerRequest,
   equalAnswers,
   failures,
-  type Given,
-  lostCommits,
   monotonic,
-  reportedLoads,
   upgrade,
   visibility,
 } from './cluster/points.ts';
+import type { Counts, Given } from './cluster/shared.ts';
 
 /*
  * npm run test:cluster [-- --quick] [--only 1,3]: a cluster on this machine, and what it promises.

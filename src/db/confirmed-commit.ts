@@ -20,7 +20,7 @@ export interface CommitConfirmation {
 export type Confirmed = boolean | null;
 
 /** The server has not answered the commit: it may be lost, or committed. */
-export class CommitUnknownError extends Error {
+class CommitUnknownError extends Error {
   override readonly name = 'CommitUnknownError';
   readonly exitCode = 1;
 }
@@ -36,7 +36,7 @@ const CANCELS_MAX = 20;
 const CANCEL_WAIT = `select pg_cancel_backend(pid) from pg_stat_activity
   where pid = $1 and wait_event = 'SyncRep'`;
 
-/** SQLSTATE of the warnings that a commit is local only: its wait was cancelled or its session ended. */
+/** SQLSTATE of the warnings that a commit is local only: its wait or its session was ended. */
 const LOCAL_ONLY = /^(01|57P01)/;
 
 const hasStandbys = async (db: Kysely<Database>): Promise<boolean> => {

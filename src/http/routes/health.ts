@@ -48,8 +48,8 @@ const stopping = (body: HealthBody) => ({
 const takesBehind = ({ url }: FastifyRequest): boolean => /[?&]behind=ok(&|$)/.test(url);
 
 /**
- * True if a balancer needs 404, not 503, from a node that works but takes no new requests: HAProxy
- * lets its running requests end (`http-check disable-on-404`), and moves those of a node that fails.
+ * True if a balancer needs 404, not 503, from a node that works but takes no new requests. HAProxy
+ * lets its running requests end (`http-check disable-on-404`) and repeats those of a failed node.
  */
 const drainsBy404 = ({ url }: FastifyRequest): boolean => /[?&]drain=404(&|$)/.test(url);
 

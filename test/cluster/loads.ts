@@ -1,0 +1,97 @@
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type LocalCluster, until } from '../../scripts/cluster.ts';
+import { type Client, openClient } from '../../src/db/client.ts';
+import { load } from '../../src/ingest/load/load.ts';
+import { count, failOver, type Given, restart } from './shared.ts';
+
+/** Loads one file after another, each confirmed by a standby. */
+class Loader {
+  /** Batches that were reported as confirmed, and those that were committed and not confirmed. */
+  readonly reported: number[] = [];
+  readonly unconfirmed: number[] = [];
+  readonly #cluster: LocalCluster;
+  readonly #running: Promise<void>;
+  #tried = 0;
+  #isOver = false;
+
+  constructor(cluster: LocalCluster) {
+    this.#cluster = cluster;
+    this.#running = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isOver) {
+      const client = openClient({
+        url: this.#cluster.loaderUrl,
+        connectionsMax: 2,
+        acquireTimeoutMs: 2_000,
+        statementTimeoutMs: 0,
+        lockTimeoutMs: 10_000,
+        readOnly: false,
+        applicationName: 'commodity-prices command',
+      });
+      try {
+        while (!this.#isOver) await this.#load(client);
+      } catch {
+        await pause(100);
+      } finally {
+        await client.close();
+      }
+    }
+  }
+
+  async #load(client: Client): Promise<void> {
+    this.#tried += 1;
+    const day = new Date(Date.UTC(1960, 0, this.#tried)).toISOString().slice(0, 10);
+    const file = `${this.#cluster.folder}/load.csv`;
+    const point = `CP-NI-0001,${day},,${100 + this.#tried},,`;
+    await writeFile(file, `code,date,low,mid,high,publishedAt\n${point}\n`);
+    const { status, confirmed, batch } = await load(client, {
+      format: 'csv',
+      file,
+      actor: 'test',
+      jumpFactor: '5',
+      acceptJumps: true,
+      confirmation: { standbys: true, timeoutMs: 5_000 },
+    });
+    const list = status === 'applied' && confirmed ? this.reported : this.unconfirmed;
+    list.push(batch ?? 0);
+  }
+}
+
+/** 5: no load that was reported as confirmed is lost. */
+export async function reportedLoads(given: Given): Promise<void> {
+  const { cluster, counts } = given;
+  const loader = new Loader(cluster);
+  const { reported, unconfirmed } = loader;
+  const lost = new Set<number>();
+  const took: number[] = [];
+  for (let at = 0; at < counts.failovers; at += 1) {
+    const already = reported.length;
+    await until('some loads are reported', () => reported.length >= already + 5);
+    await pause(Math.random() * 300);
+    const { lost: server, afterMs } = await failOver(given);
+    took.push(afterMs);
+    const upTo = [...reported];
+    const { rows } = await (await cluster.primary()).ask(
+      'select id::int from load_batch where id = any($1::int[])',
+      [upTo],
+    );
+    const there = new Set((rows as { id: number }[]).map(({ id }) => id));
+    for (const each of upTo) if (!there.has(each)) lost.add(each);
+    await restart(given, server);
+  }
+  await loader.stop();
+  if (lost.size > 0) given.note(`lost: batches ${[...lost].join()}`);
+  const longest = (Math.max(...took) / 1_000).toFixed(1);
+  const failovers = `${counts.failovers} failovers of ≤ ${longest} s`;
+  const kinds = `${count(reported.length)} reported; not confirmed ${unconfirmed.length}`;
+  const figure = `lost ${lost.size} of ${kinds}; ${failovers}`;
+  given.report('5 reported loads', figure, lost.size === 0 && reported.length > 0);
+}

@@ -1,0 +1,164 @@
+import { type Node, type Server, until } from '../../scripts/cluster.ts';
+import { codeOf, type HttpAnswer, send, type Target } from '../support/process/load.ts';
+import { type Given, restart, startNode, targetOf } from './shared.ts';
+import { numberOf } from './traffic.ts';
+import { commit, connect, renaming } from './writer.ts';
+
+const PATH = '/v3/prices/nickel?codes=CP-NI-0001';
+
+/** True if a node reads the primary; it may have moved to another server meanwhile. */
+async function readsPrimary({ metricsPort }: Node): Promise<boolean> {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  return /^prices_standby 0$/m.test(text);
+}
+
+/** The primary without synchronous standbys, and a node that reads it. */
+async function alone(given: Given): Promise<{ primary: Server; own: Target }> {
+  const { cluster, target } = given;
+  await cluster.configure({ synchronous_mode: false });
+  const primary = await cluster.primary();
+  await until('no commit waits', async () => {
+    const { rows } = await primary.ask('show synchronous_standby_names');
+    return rows[0].synchronous_standby_names === '';
+  });
+  const node = cluster.nodes[cluster.servers.indexOf(primary)] as Node;
+  if (!(await readsPrimary(node))) {
+    await node.program.end('SIGTERM');
+    await startNode(given, node);
+  }
+  return { primary, own: targetOf(node, target) };
+}
+
+/** Stops what the standbys receive. Returns a function that lets it go on. */
+async function cutOff({ cluster }: Given, primary: Server): Promise<() => void> {
+  const pids = await Promise.all(
+    cluster.servers
+      .filter((each) => each !== primary)
+      .map(async (each) => {
+        const { rows } = await each.ask('select pid from pg_stat_wal_receiver');
+        return Number(rows[0].pid);
+      }),
+  );
+  for (const pid of pids) process.kill(pid, 'SIGSTOP');
+  return () => {
+    for (const pid of pids) process.kill(pid, 'SIGCONT');
+  };
+}
+
+/** The last position of the feed. */
+async function lastPosition(own: Target): Promise<string> {
+  let position = '';
+  for (;;) {
+    const after = position === '' ? '' : `&after=${position}`;
+    const feed = await send(false, own, { path: `/v3/changes?limit=5000${after}` });
+    position = String(feed.headers['x-next-seq']);
+    if (!(JSON.parse(feed.text).data?.length > 0)) return position;
+  }
+}
+
+/** What a client holds of a commit that will be lost. */
+interface Held {
+  readonly tag: string;
+  readonly revision: string;
+  readonly cursor: string;
+  readonly position: string;
+  readonly key: string;
+  /** Answered after the loss, or broken off by it. */
+  readonly waiting: Promise<HttpAnswer>;
+}
+
+/** Commits on the primary alone, and reads what will be lost. */
+async function commitAlone(given: Given, primary: Server, own: Target): Promise<Held> {
+  const client = await connect(primary.url);
+  const number = await commit(client, renaming('Lost'));
+  await client.end();
+  const create = ['keys', 'create', '--name', 'lost', '--scope', 'prices:nickel', '--json'];
+  const { key } = JSON.parse(await given.run('', primary.url, ...create)) as { key: string };
+  const shows = async () => numberOf(await send(false, own, { path: PATH })) === number;
+  await until('the lost commit is shown', shows, 5_000);
+  const lost = await send(false, own, { path: PATH });
+  const page = await send(false, own, { path: '/v3/prices/nickel?limit=1' });
+  const position = await lastPosition(own);
+  return {
+    tag: String(lost.headers.etag),
+    revision: String(lost.headers['x-data-revision']),
+    cursor: String(JSON.parse(page.text).$metadata.nextCursor),
+    position,
+    key,
+    waiting: send(false, own, { path: `/v3/changes?wait=25&after=${position}` }),
+  };
+}
+
+/** What must hold after the loss, and whether it does. */
+async function checksOf({ cluster, target }: Given, held: Held): Promise<[string, boolean][]> {
+  const { tag, revision, cursor, position, key } = held;
+  const through = (path: string, headers: Record<string, string> = {}, own = target) =>
+    send(false, own, { path, headers });
+  const code = async (path: string, own = target) => codeOf(await through(path, {}, own));
+  const followed = await held.waiting;
+  const min = await through(PATH, { 'x-min-revision': revision });
+  return [
+    ['no wait shows the other history', !followed.text.includes('Found')],
+    ['no 304 for a lost ETag', (await through(PATH, { 'if-none-match': tag })).status === 200],
+    [
+      'a lost cursor is unknown',
+      (await code(`/v3/prices/nickel?limit=1&cursor=${cursor}`)) === 'invalid_cursor',
+    ],
+    [
+      'a lost feed position is unknown',
+      (await code(`/v3/changes?after=${position}`)) === 'unknown_revision',
+    ],
+    [
+      'a lost revision is unknown',
+      (await code(`${PATH}&revision=${revision}`)) === 'unknown_revision',
+    ],
+    [
+      'a lost x-min-revision is answered with the present state',
+      min.status === 200 && min.headers['x-min-revision-unknown'] === revision,
+    ],
+    [
+      'a lost key is not valid',
+      (await code(PATH, { port: cluster.port, key })) === 'invalid_api_key',
+    ],
+  ];
+}
+
+/** 6: lost commits, forced, and nothing that clients hold of them is taken for the new ones. */
+export async function lostCommits(given: Given): Promise<void> {
+  const { cluster, target } = given;
+  const { primary, own } = await alone(given);
+  const resume = await cutOff(given, primary);
+  const held = await commitAlone(given, primary, own);
+  await primary.kill(true);
+  resume();
+  await until('another is the primary', async () => (await cluster.primary()) !== primary, 180_000);
+  const now = await cluster.primary();
+  const isRenewed = await until(
+    'the callback has renewed the epoch',
+    async () => {
+      const { rows } = await now.ask('select epoch from service');
+      return !held.revision.startsWith(rows[0].epoch);
+    },
+    60_000,
+  ).then(
+    () => true,
+    () => false,
+  );
+  const writer = await connect(now.url);
+  await commit(writer, renaming('Found'));
+  await writer.end();
+  await until('the nodes have moved on', async () => {
+    const all = await Promise.all(
+      cluster.nodes.map((each) => send(false, targetOf(each, target), { path: PATH })),
+    );
+    return all.every(({ text }) => text.includes('Found'));
+  });
+  const checks = [['the epoch was renewed', isRenewed] as const, ...(await checksOf(given, held))];
+  await cluster.configure({ synchronous_mode: true });
+  await restart(given, primary);
+  await cluster.balanced();
+  const wrong = checks.filter(([, holds]) => !holds).map(([name]) => name);
+  const figure = `${checks.length - wrong.length} of ${checks.length} hold`;
+  given.report('6 lost commits', figure, wrong.length === 0);
+  for (const name of wrong) given.note(`does not hold: ${name}`);
+}
