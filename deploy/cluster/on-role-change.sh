@@ -3,6 +3,7 @@
 # epoch if a node has shown a revision that this server lacks.
 case "$2" in master | primary | promoted) ;; *) exit 0 ;; esac
 [ -s "$PRICES_NOTE" ] || exit 0
+[ -z "$PRICES_PASSWORD" ] || export PGPASSWORD="$PRICES_PASSWORD"
 had=$(cat "$PRICES_NOTE")
 rm -f "$PRICES_NOTE"
 # The promotion may still be under way.
