@@ -47,16 +47,16 @@ export const addVerify = command({
   name: 'verify',
   summary: 'check everything that must hold for the stored data',
   description:
-    'Looks whether the stored data keeps every rule: what constraints and triggers promise, ' +
-    'that they are in force, and that history, feed and ledger add up.',
+    'Checks every rule of the stored data: constraints and triggers are in force, and history, ' +
+    'feed and ledger are consistent.',
   options: [
     repeatable('--rule <name>', 'only this rule; may be repeated'),
     option('--list', 'only print the rules'),
     json(),
   ],
   help: `
-It reads one snapshot, and nobody waits for it; the account of the service is enough. Of a rule
-that is broken it prints up to 20 rows that break it, and ends with exit code 1.
+The check reads one snapshot and blocks no load; the account of the service is enough. For each
+broken rule it prints up to 20 rows, and the exit code is 1.
 
 Examples:
   ${PROGRAM} db verify

@@ -241,8 +241,8 @@ type DataVersion = { readonly revision: string } | { readonly asOf: string };
 function justBefore(instant: string): string {
   const [seconds = '', fraction = ''] = instant.replace('Z', '').split('.');
   const micros = BigInt(Date.parse(`${seconds}Z`)) * 1_000n + BigInt(fraction.padEnd(6, '0')) - 1n;
-  const moment = new Date(Number(micros / 1_000n)).toISOString().replace('Z', '');
-  return `${moment}${String(micros % 1_000n).padStart(3, '0')}Z`;
+  const milliseconds = new Date(Number(micros / 1_000n)).toISOString().replace('Z', '');
+  return `${milliseconds}${String(micros % 1_000n).padStart(3, '0')}Z`;
 }
 
 /** A revision that certainly has the price of a changed point. */

@@ -285,8 +285,8 @@ function withUnknownMinRevision(answer: Answer, { context }: FastifyRequest): An
 }
 
 /**
- * Answers a request for prices as they are now, or were at its moment. POST, GET and HEAD send the
- * same; what a GET brought may be kept, and is a 304 to whoever has it already.
+ * Answers a request for prices at the newest or the requested revision. POST, GET and HEAD send the
+ * same. A client may cache the response to a GET; a repeated GET is a 304 while nothing changed.
  */
 export async function sendPrices(
   request: FastifyRequest,

@@ -217,10 +217,10 @@ export class DateTimeReader {
   private ofText(text: string): DateTime | Fault | '' {
     if (text === '') return '';
     if (text !== this.lastText || this.lastDateTime === null) {
-      const moment = this.found(text);
+      const dateTime = this.found(text);
       this.lastText = text;
       this.lastDateTime =
-        moment ?? this.fault('The text does not match the date pattern of the mapping');
+        dateTime ?? this.fault('The text does not match the date pattern of the mapping');
     }
     return this.lastDateTime;
   }
@@ -228,16 +228,16 @@ export class DateTimeReader {
   private found(text: string): DateTime | null {
     if (text.length > CHARACTERS_MAX) return null;
     for (const pattern of this.patterns) {
-      const moment = pattern.read(text);
-      if (moment) return moment;
+      const dateTime = pattern.read(text);
+      if (dateTime) return dateTime;
     }
     return null;
   }
 
   private ofSerial(text: string): DateTime | Fault {
-    const moment = dateTimeOfSerial(Number(text), this.is1904);
-    if (typeof moment === 'string') return this.fault(`The cell ${moment}`);
-    return { ...moment, offset: null };
+    const dateTime = dateTimeOfSerial(Number(text), this.is1904);
+    if (typeof dateTime === 'string') return this.fault(`The cell ${dateTime}`);
+    return { ...dateTime, offset: null };
   }
 
   private ofIso(text: string): DateTime | Fault {
@@ -248,21 +248,21 @@ export class DateTimeReader {
 
 /** Parses the days of one column; a month, quarter or year becomes its last day. */
 export class DayReader {
-  private readonly moments: DateTimeReader;
+  private readonly dateTimes: DateTimeReader;
   private readonly period: DatePeriod;
 
   constructor({ pattern = ISO_DAY, period }: DateNotation, is1904: boolean) {
     const patterns = [pattern].flat().map(datePattern);
-    this.moments = new DateTimeReader(patterns, is1904, 'invalid_date');
+    this.dateTimes = new DateTimeReader(patterns, is1904, 'invalid_date');
     const [only, second] = patterns;
     this.period = period ?? (second ? 'day' : (only?.period ?? 'day'));
   }
 
   /** Parses the day in a field, YYYY-MM-DD. */
   read(field: Field | undefined): string | Fault {
-    const moment = this.moments.read(field);
-    if (moment instanceof Fault) return moment;
-    if (moment === '') return new Fault('missing_value', 'The date is missing');
-    return endOf(this.period, moment.day);
+    const dateTime = this.dateTimes.read(field);
+    if (dateTime instanceof Fault) return dateTime;
+    if (dateTime === '') return new Fault('missing_value', 'The date is missing');
+    return endOf(this.period, dateTime.day);
   }
 }

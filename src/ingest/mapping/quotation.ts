@@ -142,14 +142,14 @@ const seconds = (time: string): string => (time.length === 5 ? `${time}:00` : ti
 /** Builds publication times, RFC 3339; null stands for the time of the load. */
 export class PublicationReader {
   private readonly source: PublicationSource;
-  private readonly moments: DateTimeReader | null;
+  private readonly dateTimes: DateTimeReader | null;
   private lastDay = '';
   private lastTime = '';
 
   constructor(source: PublicationSource, is1904: boolean) {
     const { pattern } = source;
     this.source = source;
-    this.moments =
+    this.dateTimes =
       pattern === undefined && source.offset === undefined
         ? null
         : new DateTimeReader([datePattern(pattern ?? ISO_DAY)], is1904, 'invalid_time');
@@ -173,19 +173,19 @@ export class PublicationReader {
   }
 
   private inField(field: Field | undefined): string | null | Fault {
-    if (!this.moments) {
+    if (!this.dateTimes) {
       const isDate = typeof field === 'object' && field.type !== 'text';
       if (!isDate) return textOf(field, 'invalid_time') || null;
       return new Fault('invalid_time', 'A date cell needs an offset in the mapping');
     }
-    const moment = this.moments.read(field);
-    if (moment === '' || moment instanceof Fault) return moment || null;
+    const dateTime = this.dateTimes.read(field);
+    if (dateTime === '' || dateTime instanceof Fault) return dateTime || null;
     const { time, offset = '' } = this.source;
-    const hasOwn = moment.time !== null && (time === undefined || moment.time !== '00:00:00');
-    const clock = hasOwn ? moment.time : seconds(time ?? '');
+    const hasOwn = dateTime.time !== null && (time === undefined || dateTime.time !== '00:00:00');
+    const clock = hasOwn ? dateTime.time : seconds(time ?? '');
     if (clock === null || clock === '') {
       return new Fault('invalid_time', 'The publication time has no time of day');
     }
-    return `${moment.day}T${clock}${moment.offset ?? offset}`;
+    return `${dateTime.day}T${clock}${dateTime.offset ?? offset}`;
   }
 }

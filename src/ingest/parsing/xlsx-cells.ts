@@ -87,8 +87,8 @@ export function dateTimeOfSerial(serial: number, is1904: boolean): SerialDateTim
   }
   if (day > LAST[system]) return `is not a day of the ${system} date system`;
   const start = day < FALSE_LEAP_DAY ? STARTS.beforeLeapDay : STARTS.afterLeapDay;
-  const moment = new Date((is1904 ? STARTS[1904] : start) + day * DAY_MS + (inDay % DAY_MS));
-  const [date = '', clock = ''] = moment.toISOString().split('T');
+  const instant = new Date((is1904 ? STARTS[1904] : start) + day * DAY_MS + (inDay % DAY_MS));
+  const [date = '', clock = ''] = instant.toISOString().split('T');
   return { day: date, time: clock.replace(/(\.000)?Z$/, '') };
 }
 
