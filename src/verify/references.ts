@@ -1,3 +1,4 @@
+import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
 import type { Rule } from './rule.ts';
 
 /** A column, and the tables that it references: one of them must have the row. */
@@ -7,21 +8,10 @@ const CURRENCY: ForeignKey = ['currency_id', 'currency'];
 const BATCH: ForeignKey = ['batch_id', 'load_batch'];
 const PRICE: ForeignKey = ['price_id', 'price', 'price_history'];
 
-const DIMENSIONS = [
+const DIMENSION_COLUMNS = [
   'price_category_id',
   'frequency_id',
-  'purity_id',
-  'grade_id',
-  'capacity_id',
-  'cell_format_id',
-  'mesh_size_id',
-  'sub_product_id',
-  'feedstock_id',
-  'incoterm_id',
-  'country_id',
-  'region_id',
-  'trade_type_id',
-  'service_id',
+  ...Object.values(DIMENSIONS).map(({ field }) => columnName(field)),
 ];
 
 const PRICE_REFERENCES: readonly ForeignKey[] = [
@@ -29,7 +19,7 @@ const PRICE_REFERENCES: readonly ForeignKey[] = [
   CURRENCY,
   ['unit_id', 'unit_of_measure'],
   ['product_id', 'product'],
-  ...DIMENSIONS.map((column): ForeignKey => [column, 'dimension_value']),
+  ...DIMENSION_COLUMNS.map((column): ForeignKey => [column, 'dimension_value']),
 ];
 
 /** References by table. Foreign keys cover some of them, but can be disabled. */

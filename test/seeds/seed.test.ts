@@ -1,10 +1,32 @@
 import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import t from 'tap';
+import { sampleRates } from '../../seeds/rates.ts';
+import { CURRENCIES } from '../../seeds/reference/currencies.ts';
+import { UNITS } from '../../seeds/reference/units.ts';
+import { VALUES } from '../../seeds/reference/values.ts';
+import { sampleMarkets } from '../../seeds/sample.ts';
+import { seriesOf } from '../../seeds/series.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import { testDatabase } from '../support/database/database.ts';
+
+const markets = await sampleMarkets();
+const samples = markets.flatMap(({ prices }) => prices);
+
+/** Numbers of rows that the seeds hold. A further market changes them. */
+const CURRENCY_COUNT = Object.keys(CURRENCIES).length;
+const UNIT_COUNT = Object.keys(UNITS).length;
+const VALUE_COUNT = Object.values(VALUES).flatMap((each) => Object.keys(each)).length;
+const PRODUCT_COUNT = markets.flatMap(({ products }) => products).length;
+const PRICE_COUNT = samples.length;
+const POINT_COUNT = samples.flatMap((each) => seriesOf(each)).length;
+const RATE_COUNT = sampleRates().length;
+const CORRECTION_COUNT = samples.flatMap((each) =>
+  seriesOf(each).filter(({ corrected }) => corrected),
+).length;
+const ROW_COUNT = POINT_COUNT + RATE_COUNT;
 
 const TABLES = [
   'currency',
@@ -61,12 +83,13 @@ const priceId = (code: string): string => `(select id from price where code = '$
 t.test('reference data alone brings no sample, in one revision', async (t) => {
   const { db, client } = await testDatabase(t);
   const report = await seed(client, { reference: true });
-  t.same(report, { reference: { inserted: 462 }, sample: null });
+  const inserted = CURRENCY_COUNT + UNIT_COUNT + VALUE_COUNT + PRODUCT_COUNT;
+  t.same(report, { reference: { inserted }, sample: null });
   t.match(await countsOf(db), {
-    currency: 10,
-    unit_of_measure: 19,
-    dimension_value: 226,
-    product: 207,
+    currency: CURRENCY_COUNT,
+    unit_of_measure: UNIT_COUNT,
+    dimension_value: VALUE_COUNT,
+    product: PRODUCT_COUNT,
     fx_source: 3,
     price: 0,
     series: 0,
@@ -79,7 +102,7 @@ t.test('reference data alone brings no sample, in one revision', async (t) => {
   t.test('and samples can follow later, without touching it', async (t) => {
     const { reference, sample } = await seed(client);
     t.same(reference, { inserted: 0 });
-    t.match(sample, { prices: 264, rates: 12_654, corrected: 8 });
+    t.match(sample, { prices: PRICE_COUNT, rates: RATE_COUNT, corrected: CORRECTION_COUNT });
     t.same(
       await rowsOf(db, "select revision::text from revision_scope where scope = 'reference'"),
       [{ revision: '1' }],
@@ -109,7 +132,8 @@ t.test(
       if (done > total / 2) throw new Error('broken off');
     };
     await t.rejects(seed(client, { onProgress: breakOff }), { message: 'broken off' });
-    t.match(await countsOf(db), { product: 207, price: 0, series: 0, load_batch: 0, revision: 1 });
+    const none = { price: 0, series: 0, load_batch: 0, revision: 1 };
+    t.match(await countsOf(db), { product: PRODUCT_COUNT, ...none });
 
     const steps: number[] = [];
     let whole = 0;
@@ -158,14 +182,21 @@ t.test(
         {
           format: 'seed',
           revision: '2',
-          prices_added: 264,
-          rows: '114565',
-          inserted: '114565',
+          prices_added: PRICE_COUNT,
+          rows: `${ROW_COUNT}`,
+          inserted: `${ROW_COUNT}`,
           corrected: '0',
-          points: '101903',
-          rates: '12654',
+          points: `${POINT_COUNT - CORRECTION_COUNT}`,
+          rates: `${RATE_COUNT}`,
         },
-        { format: 'seed', revision: '3', rows: '8', corrected: '8', points: '8', rates: '0' },
+        {
+          format: 'seed',
+          revision: '3',
+          rows: `${CORRECTION_COUNT}`,
+          corrected: `${CORRECTION_COUNT}`,
+          points: `${CORRECTION_COUNT}`,
+          rates: '0',
+        },
       ],
     );
   },
@@ -195,9 +226,14 @@ t.test(
       db,
       'select rows, inserted, unchanged, outdated from load_batch',
     );
-    // Beside the 8 that the seeds corrected: one corrected, one removed, 5 of the removed price,
-    // and 9 rates.
-    t.same(batch, { rows: '114565', inserted: '0', unchanged: '114541', outdated: '24' });
+    // Corrections of the seeds; one correction, one removed point, 5 of the removed price, 9 rates.
+    const outdated = CORRECTION_COUNT + 1 + 1 + 5 + 9;
+    t.same(batch, {
+      rows: `${ROW_COUNT}`,
+      inserted: '0',
+      unchanged: `${ROW_COUNT - outdated}`,
+      outdated: `${outdated}`,
+    });
     await db.deleteFrom('load_batch').execute();
     t.equal(await contentOf(db), before);
   },
@@ -221,7 +257,7 @@ t.test('a price of one’s own is no sample, though it has the code of one', asy
        select id, '2024-05-14', 18020, now() from price where code = 'CP-NI-0001'`,
   );
   const { sample } = await seed(client);
-  t.match(sample, { prices: 263, corrected: 7 });
+  t.match(sample, { prices: PRICE_COUNT - 1, corrected: CORRECTION_COUNT - 1 });
   t.same(
     await rowsOf(
       db,
