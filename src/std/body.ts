@@ -1,3 +1,5 @@
+import { ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { Readable, type Writable } from 'node:stream';
 import { turn } from './turns.ts';
 
@@ -71,6 +73,16 @@ const drained = (stream: Writable): Promise<void> =>
   });
 
 /**
+ * Resets the connection of a response whose body failed. Without chunks and a length, as in
+ * HTTP/1.0, an orderly close would mark the end of a complete body (RFC 9112, section 6.3).
+ */
+function resetUnframed(destination: NodeJS.WritableStream): void {
+  if (!(destination instanceof ServerResponse) || destination.chunkedEncoding) return;
+  // Injected requests have no socket.
+  if (destination.socket instanceof Socket) destination.socket.resetAndDestroy();
+}
+
+/**
  * A body as a stream, for `reply.send`. Its own `pipe` sends a batch in one write of the socket and
  * waits for the client before the next one. The inherited `pipe` would need one turn of the event
  * loop for each slice.
@@ -92,7 +104,10 @@ export class BodyStream extends Readable {
         this.resume();
         destination.end();
       },
-      (error: Error) => this.destroy(error),
+      (error: Error) => {
+        resetUnframed(destination);
+        this.destroy(error);
+      },
     );
     return destination;
   }

@@ -23,10 +23,16 @@ const admin = process.env['TEST_DATABASE_URL'] ?? '';
 async function brokenOff(
   test: Parameters<typeof startListening>[0],
   headers: string,
-): Promise<string> {
+  version = 'HTTP/1.1',
+) {
   const connection = new RawConnection(test, service.port);
+  let failure: string | undefined;
+  connection.socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+    failure = code;
+  });
   const body = { options: { includeSeries: true } };
-  connection.socket.write(postText(service, BULK_MARKET.slug, body, headers));
+  const request = postText(service, BULK_MARKET.slug, body, headers);
+  connection.socket.write(request.replace('HTTP/1.1', version));
   await connection.firstBytes();
   const { pool } = database;
   await until('the answer waits', () => pool.idleCount === pool.totalCount);
@@ -39,16 +45,23 @@ async function brokenOff(
   const text = await connection.ended();
   await administer(admin, `alter database "${name}" allow_connections true`);
   await answersAgain(test, service, BULK_MARKET.slug);
-  return text;
+  return { text, failure };
 }
 
 t.test('an answer that fails midway breaks the connection in every format', async (t) => {
   for (const accept of ['application/json', 'text/csv', 'application/x-ndjson']) {
-    const text = await brokenOff(t, `Accept: ${accept}\r\n`);
+    const { text } = await brokenOff(t, `Accept: ${accept}\r\n`);
     const { status, headers, body } = answerOf(text);
     t.equal(status, 200, accept);
     t.equal(headers['transfer-encoding'], 'chunked');
     t.ok(body.length > 10_000, 'it had begun');
     t.equal(dechunked(body), null, 'no end of the body was sent');
   }
+});
+
+t.test('an answer without length and chunks that fails midway ends with a reset', async (t) => {
+  const { text, failure } = await brokenOff(t, 'Accept: text/csv\r\n', 'HTTP/1.0');
+  t.match(text, /^HTTP\/1.1 200 /);
+  t.notMatch(text, /\r\n(transfer-encoding|content-length):/i);
+  t.equal(failure, 'ECONNRESET', 'an orderly close would be the end of the body');
 });
