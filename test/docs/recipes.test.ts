@@ -1,9 +1,10 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import t from 'tap';
+import { type Answer, scriptedServer } from '../clients/scripted-server.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { type Block, blocksOf, ROOT } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
@@ -74,7 +75,10 @@ symlinkSync(`${ROOT}clients/typescript`, `${folder.path}/node_modules/commodity-
 const COMMAND = join(folder.path, 'commodity-prices');
 await writeFile(COMMAND, `#!/bin/sh\nexec '${ROOT}prices' "$@"\n`, { mode: 0o755 });
 
-const run = ({ language, text }: Block): Promise<{ stdout: string; failure: string | null }> =>
+const run = (
+  { language, text }: Block,
+  address = url,
+): Promise<{ stdout: string; failure: string | null }> =>
   new Promise((resolve) => {
     const [command = '', ...words] = RUNNERS[language] ?? [];
     const env = {
@@ -82,7 +86,7 @@ const run = ({ language, text }: Block): Promise<{ stdout: string; failure: stri
       PYTHONPATH: `${ROOT}clients/python`,
       PYTHONDONTWRITEBYTECODE: '1',
       LANG: 'C.UTF-8',
-      COMMODITY_PRICES_URL: url,
+      COMMODITY_PRICES_URL: address,
       COMMODITY_PRICES_KEY: service.key,
     };
     const options = { cwd: folder.path, env, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 };
@@ -125,6 +129,46 @@ t.test('every block of the recipes that can be run does, and reads the same rows
       t.equal(Number(count), expected[what], title);
     }
   }
+});
+
+const WHOLE = 'first\nsecond\n';
+
+/** Answers with `WHOLE`, or with its first line and a broken connection. */
+const lines =
+  (isWhole: boolean, headers: Record<string, string>): Answer =>
+  (reply, request) => {
+    if (request.headers['if-none-match'] === headers['etag'] && headers['etag']) {
+      reply.writeHead(304, headers).end();
+    } else {
+      reply.writeHead(200, headers);
+      if (isWhole) reply.end(WHOLE);
+      else reply.write('first\n', () => reply.destroy());
+    }
+  };
+
+t.test('a cut answer is never a part of a file of the recipes', async (t) => {
+  const blockOf = (word: string): Block => {
+    const found = runnable.find(({ page, text }) => /curl/.test(page) && text.includes(word));
+    if (found === undefined) throw new Error(`no block has ${word}`);
+    // A shell into which a user pastes it goes on after a failure.
+    return { ...found, text: `set +e\n${found.text}` };
+  };
+  const next = { link: '<?cursor=x>; rel="next"' };
+  const paged = await scriptedServer(t, [lines(true, next), lines(false, next), lines(true, {})]);
+  const { stdout, failure } = await run(blockOf('lithium.ndjson'), paged.url);
+  t.equal(paged.requests(), 2, 'no page follows');
+  t.notMatch(stdout, /records/);
+  t.not(failure, null);
+  t.notOk(existsSync(`${folder.path}/lithium.ndjson`));
+
+  const etag = { etag: '"new"' };
+  const cutFirst = await scriptedServer(t, [lines(false, etag), lines(true, etag)]);
+  await run(blockOf('--etag-save'), cutFirst.url);
+  t.equal(readFileSync(`${folder.path}/copper.csv`, 'utf8'), WHOLE);
+
+  const cut = await scriptedServer(t, [lines(false, {})]);
+  const once = await run(blockOf('nickel.csv'), cut.url);
+  t.notMatch(once.stdout, /rows/);
 });
 
 t.test('every other block is checked by a test', async (t) => {
