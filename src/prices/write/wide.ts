@@ -14,8 +14,8 @@ interface WideColumn {
   readonly mid: DecimalColumn;
 }
 
-/** Maximum bytes of a number that fits a double. */
-const CELL_BYTES_MAX = 32;
+/** Maximum bytes of a number that fits a double: one has up to 100 decimals. */
+const CELL_BYTES_MAX = 112;
 
 /** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
 const SLICE_BYTES = 65_536;

@@ -3,6 +3,8 @@ import t from 'tap';
 import { NO_DAY } from '../../../src/conversion/calendar.ts';
 import type { DecimalColumn, PointColumns } from '../../../src/conversion/columns.ts';
 import { currencyRates } from '../../../src/conversion/rate-table.ts';
+import type { Plan } from '../../../src/prices/plan/plan.ts';
+import type { Contents } from '../../../src/prices/write/contents.ts';
 import { dayText, decimalText, instantText } from '../../support/prices/decimals.ts';
 import { pointsText } from '../../support/prices/points-text.ts';
 
@@ -186,4 +188,26 @@ t.test('the longest converted points fit, thousands of times over', async (t) =>
   const points = Array.from({ length: 3_000 }, () => longest);
   const got = pointsText(columnsOf(points, 'rates', 'EUR')).toString('latin1');
   t.ok(got === textsOf(points, 'rates', 'EUR'));
+});
+
+t.test('a wide table has every digit of numbers with a hundred decimals', async (t) => {
+  const { wideSlices } = await import('../../../src/prices/write/wide.ts');
+  const number = { scaled: 123_456n, scale: 100 };
+  const mid = columnOf(new Array(200).fill(number));
+  const points = { day: Int32Array.from({ length: 200 }, (_, day) => day), mid };
+  async function* records() {
+    for (const code of 'abcdefghijklmnopqrst') {
+      const shown = { currency: null, unitOfMeasure: { name: 'Percent' } };
+      yield { price: { code }, shown, points } as unknown as Contents;
+    }
+  }
+  for (const isJson of [false, true]) {
+    const plan = { options: { decimalsAsText: false } } as Plan;
+    const slices: Buffer[] = [];
+    for await (const each of wideSlices(plan, records(), 1_000_000, isJson, () => [])) {
+      slices.push(each);
+    }
+    const text = Buffer.concat(slices).toString();
+    t.equal(text.split(decimalText(number.scaled, number.scale)).length - 1, 20 * 200);
+  }
 });
