@@ -186,7 +186,11 @@ function aboutFile({ metadata, context }: Answer): Record<string, unknown> {
   const { warnings, ...about } = metadata;
   return {
     revision: metadata.revision,
-    metadata: { ...about, warnings: warnings.slice(0, FILE_WARNINGS) },
+    metadata: {
+      ...about,
+      warnings: warnings.slice(0, FILE_WARNINGS),
+      warningsCount: warnings.length,
+    },
     conversion: { currency, unitOfMeasure, decimals, aggregate },
   };
 }

@@ -109,6 +109,14 @@ t.test('types, columns and metadata of a file', async (t) => {
   const empty = await asked(service, 'nickel', { filters: { codes: ['nothing'] } });
   t.same(await empty.rows('select count(*)::int as rows from prices'), [{ rows: 0 }]);
   empty.close();
+  const regions = Array.from({ length: 120 }, (_, place) => `nowhere ${place}`);
+  const warned = await asked(service, 'nickel', { filters: { regions } });
+  const [entry] = await warned.rows(
+    "select decode(value) as value from parquet_kv_metadata(prices) where decode(key) = 'metadata'",
+  );
+  const { warnings, warningsCount } = JSON.parse(String(entry?.['value']));
+  t.same([warnings.length, warningsCount], [100, 120], 'a shortened list says so');
+  warned.close();
   close();
 });
 
