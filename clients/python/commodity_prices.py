@@ -170,8 +170,8 @@ class Client:
                  decimal: bool = False, timeout: float = 60.0, monotonic: bool = True) -> None:
         address = url or os.environ.get("COMMODITY_PRICES_URL") or "http://127.0.0.1:3000"
         parts = urllib.parse.urlsplit(address)
-        if (re.search("cps_[a-z]+_", address, re.IGNORECASE) or parts.username or parts.query
-                or parts.fragment):
+        if (re.search("cps_[a-z]+_", urllib.parse.unquote(address), re.IGNORECASE)
+                or "@" in address or parts.query or parts.fragment):
             raise PricesError("The address holds a credential or a query; give the API key as key")
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise PricesError(f"{address!r} is no address such as https://prices.example.com")

@@ -176,4 +176,10 @@ t.test('the key is in a header only, and is sent to no other address', async (t)
   const { url, headers } = seen as unknown as IncomingMessage;
   t.equal(url, '/v3/prices/nickel');
   t.equal(headers['x-api-key'], 'key');
+  const other = await scriptedServer(t, [json(OK)]);
+  for (const status of [301, 302, 307, 308]) {
+    const moved = await serving(t, [json(OK, { location: other.url }, status)]);
+    t.match((await moved.call(ASK)).stderr, new RegExp(`PricesError: .* answered ${status}`));
+  }
+  t.equal(other.requests(), 0);
 });

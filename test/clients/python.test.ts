@@ -141,6 +141,8 @@ t.test('without a key, and with one in the address, nothing is sent', async (t) 
   for (const url of [
     'https://cps_live_abc@prices.example.com',
     'https://user:word@prices.example.com',
+    'https://:word@prices.example.com',
+    'https://prices.example.com/cps%5Flive%5Fabc',
     'https://prices.example.com?key=x',
   ]) {
     const { stderr } = await python(
