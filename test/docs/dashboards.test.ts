@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import t from 'tap';
 import { parse } from 'yaml';
+import { json, scriptedServer } from '../clients/scripted-server.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { blockOf } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
@@ -59,9 +60,9 @@ t.test('the query for Grafana is answered with its columns', async (t) => {
 });
 
 /** Starts the backend for OpenBB as its page shows it. Returns its address. */
-async function startBackend(): Promise<string> {
+async function startBackend(from = address): Promise<string> {
   const child = spawn('python3', ['-c', blockOf(OPENBB, 'python')], {
-    env: { PATH: process.env['PATH'], COMMODITY_PRICES_URL: address, PORT: '0' },
+    env: { PATH: process.env['PATH'], COMMODITY_PRICES_URL: from, PORT: '0' },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   t.teardown(() => child.kill());
@@ -98,3 +99,13 @@ interface Widget {
   readonly params: readonly { paramName: string; value: string }[];
   readonly data: { table: { columnsDefs: readonly { field: string }[] } };
 }
+
+t.test('the backend for OpenBB sends the key to no other address', async (t) => {
+  const other = await scriptedServer(t, [json([])]);
+  const moved = await scriptedServer(t, [json('', { location: other.url }, 302)]);
+  const backend = await startBackend(moved.url);
+  const headers = { 'x-api-key': service.key };
+  const answer = await fetch(`${backend}/v3/prices/nickel`, { headers, redirect: 'manual' });
+  t.equal(answer.status, 302);
+  t.same([moved.requests(), other.requests()], [1, 0]);
+});
