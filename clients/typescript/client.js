@@ -132,7 +132,7 @@ export function createClient(options = {}) {
             const own = { limit: 100, ...request.options, cursor };
             const page = await prices(market, { ...request, options: own }, call);
             yield page;
-            cursor = page.metadata.nextCursor;
+            cursor = page.metadata.nextCursor ?? null;
         }
     }
     async function changes(request = {}, call) {

@@ -184,7 +184,7 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
       const own = { limit: 100, ...request.options, cursor };
       const page = await prices(market, { ...request, options: own }, call);
       yield page;
-      cursor = page.metadata.nextCursor;
+      cursor = page.metadata.nextCursor ?? null;
     }
   }
 

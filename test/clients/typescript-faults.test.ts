@@ -200,6 +200,13 @@ t.test('a position of the feed comes with a page and without changes', async (t)
   t.same(await client.changes({ wait: 1 }), { data: [], nextSeq: 'abcd.7', revision: 'abcd.3' });
 });
 
+t.test('pages end where an answer names no next one', async (t) => {
+  const { client, requests } = await serving(t, [json(OK)]);
+  const pages = [];
+  for await (const page of client.pages('nickel')) if (pages.push(page) > 2) break;
+  t.same([pages.length, requests()], [1, 1]);
+});
+
 t.test('the key is in a header only, and goes to no other address', async (t) => {
   const seen: IncomingMessage[] = [];
   const elsewhere = await serving(t, [json(OK)]);
