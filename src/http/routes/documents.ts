@@ -5,12 +5,10 @@ import { stringify } from 'yaml';
 import { llmsText } from '../../contract/llms.ts';
 import { completed, descriptionOf, type RequestLimits } from '../../contract/openapi/openapi.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../errors.ts';
+import { VERSION } from '../../version.ts';
 import { sharedHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
 import { documentOperation, llmsOperation, NOT_MODIFIED, type Operation } from './operations.ts';
-
-/** Version of the interface, not of the software: specification, section 9. */
-const INTERFACE_VERSION = '1.0.0';
 
 /** Makes the OpenAPI document from the routes registered after it. */
 export async function openapi(app: FastifyInstance, limits: RequestLimits): Promise<void> {
@@ -19,7 +17,7 @@ export async function openapi(app: FastifyInstance, limits: RequestLimits): Prom
       openapi: '3.1.0',
       info: {
         title: 'Commodity Prices Service',
-        version: INTERFACE_VERSION,
+        version: VERSION,
         description: descriptionOf(limits),
         license: { name: 'MIT', identifier: 'MIT' },
       },
