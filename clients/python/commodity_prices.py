@@ -193,6 +193,8 @@ class Client:
         body: dict[str, dict[str, Any]] = {"filters": {}, "options": {"includeSeries": True}}
         for name, value in request.items():
             member = re.sub(r"_([a-z])", lambda found: found.group(1).upper(), name)
+            if name != member and member in request:
+                raise PricesError(f"{name} and {member} are one argument; give one of them")
             if value is not None:
                 body["options" if member in OPTIONS else "filters"][member] = value
         path = f"/v3/prices/{urllib.parse.quote(market, safe='')}"
@@ -213,8 +215,7 @@ class Client:
         while True:
             page = self.prices(market, limit=limit, cursor=cursor, **request)
             yield page
-            cursor = page.metadata.get("nextCursor")
-            if cursor is None:
+            if (cursor := page.metadata.get("nextCursor")) is None:
                 return
 
     def changes(self, *, after: Optional[str] = None, market: Union[str, list[str], None] = None,
@@ -234,8 +235,8 @@ class Client:
                timeout: Optional[float] = None) -> Results:
         """Prices of all readable markets that match a text, the best first."""
         answer, _ = self._get("/v3/search", {"q": text, "limit": limit}, timeout)
-        return Results(self._checked(answer, "data", list),
-                       self._checked(answer, "$metadata", dict))
+        metadata = self._checked(answer, "$metadata", dict)
+        return Results(self._checked(answer, "data", list), metadata)
 
     def markets(self, *, timeout: Optional[float] = None) -> Results:
         """All markets, with details of the readable ones."""
@@ -328,9 +329,8 @@ class Client:
         else:
             found = f"{kind} that is broken" if kind == wanted else f"{kind} instead of {wanted}"
             error = PricesError(f"{self._url} answered {status} with {found}: {beginning}", status)
-        if status in TRANSIENT:
-            raise _Transient(error, _retry_after(headers.get("retry-after")))
-        raise error
+        after = _retry_after(headers.get("retry-after"))
+        raise _Transient(error, after) if status in TRANSIENT else error
 
 
 # The same with Client(), which takes address and key from the environment.

@@ -151,6 +151,11 @@ t.test('without a key, and with one in the address, nothing is sent', async (t) 
     );
     t.match(stderr, /The address holds a credential or a query/, url);
   }
+  const twice = await python(
+    'import commodity_prices as cp\ncp.prices("nickel", date_from="2020", dateFrom="2026")',
+    env,
+  );
+  t.match(twice.stderr, /date_from and dateFrom are one argument/);
   const odd = await python('import commodity_prices as cp\ncp.Client(key="a\\r\\nb")', env);
   t.match(odd.stderr, /holds a space, a line end/);
 });
