@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import t from 'tap';
 import { newestRevision, numberOf } from '../../src/db/revisions.ts';
-import { seededDatabase } from '../support/database/database.ts';
+import { testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/minimal-data.ts';
 import { prices, startService } from '../support/process/programs.ts';
 
@@ -15,7 +15,7 @@ async function metricsOf(test: Pick<typeof t, 'teardown'>, text: string): Promis
 }
 
 t.test('the epoch is renewed only if a node has shown a lost revision', async (t) => {
-  const { url, db, pool } = await seededDatabase(t);
+  const { url, db, pool } = await testDatabase(t, { seeded: true });
   await inRevision(pool, "update price set name = 'One' where code = 'CP-NI-0001'");
   const { epoch, revision } = await newestRevision(db);
   const had = Number(numberOf(revision));
