@@ -27,7 +27,7 @@ t.test('an argument that means nothing is refused, and not passed over', async (
 });
 
 t.test('a wrong number of workers is refused by the name that it was given by', async (t) => {
-  const why = 'must be a whole number (Processes that answer on the port; 0 for this one alone)';
+  const why = 'must be a whole number (Worker processes; 0 for a single process)';
   const wrong: [string[], string][] = [
     [['--workers', 'x'], `--workers: "x" ${why}`],
     [['serve', '--workers=1.5'], `--workers: "1.5" ${why}`],
