@@ -17,10 +17,17 @@ import {
 } from './cluster/points.ts';
 import type { Counts, Given } from './cluster/shared.ts';
 
-/*
- * npm run test:cluster [-- --quick] [--only 1,3]: a cluster on this machine, and what it promises.
- * It is no part of `npm test`: it runs as root, and installs Debian packages.
- */
+const HELP = `npm run test:cluster -- [options]
+
+Starts a cluster on this machine and checks its guarantees. Runs as root, and installs missing
+Debian packages: etcd-server, haproxy, patroni, postgresql.
+
+  --quick      a tenth of the requests and failovers
+  --only 1,3   only these points of docs/cluster.md
+  -h, --help   this text
+
+The exit code is 0 if all points passed.
+`;
 
 const FULL: Counts = {
   requests: 10_000,
@@ -49,7 +56,7 @@ const POINTS: Readonly<Record<string, (given: Given) => Promise<void>>> = {
   '5': reportedLoads,
   '6': lostCommits,
   '8': equalAnswers,
-  // The last, since it migrates the schema.
+  // Runs last, because it migrates the schema.
   '7': upgrade,
 };
 
@@ -68,8 +75,16 @@ export async function down(db: Kysely<unknown>): Promise<void> {
 `;
 
 const { values } = parseArgs({
-  options: { quick: { type: 'boolean' }, only: { type: 'string' } },
+  options: {
+    quick: { type: 'boolean' },
+    only: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  },
 });
+if (values.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
 const counts = values.quick ? QUICK : FULL;
 const chosen = values.only?.split(',') ?? Object.keys(POINTS);
 

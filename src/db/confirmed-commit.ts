@@ -5,7 +5,7 @@ import { type Connection, withSession } from './connection.ts';
 import { destroySocket } from './link/timeout.ts';
 import type { Database } from './schema.ts';
 
-/** How long a commit waits for standbys, and whether it must. */
+/** The wait of a commit for standbys. */
 export interface CommitConfirmation {
   /**
    * True if the synchronous standbys of the server must show the commit. False leaves the wait to
@@ -28,9 +28,10 @@ class CommitUnknownError extends Error {
 /** Called last in a transaction, with its result: the commit follows. Returns the result. */
 export type BeforeCommit<T> = (trx: Kysely<Database>, result: T) => Promise<T>;
 
-/** Interval of attempts to end the wait, and their number before the connection is closed. */
+/** Interval of attempts to end the wait. */
 const CANCEL_INTERVAL_MS = 250;
-const CANCELS_MAX = 20;
+/** Attempts without a response of the server after which the connection is closed. */
+const SILENT_ATTEMPTS_MAX = 20;
 
 /** Ends only the wait for standbys, never a commit that is still working. */
 const CANCEL_WAIT = `select pg_cancel_backend(pid) from pg_stat_activity
@@ -45,7 +46,10 @@ const hasStandbys = async (db: Kysely<Database>): Promise<boolean> => {
   return rows[0]?.names !== '';
 };
 
-/** Ends the wait of a session for standbys, until the commit has returned. */
+/**
+ * Ends the wait of a session for standbys, until the commit has returned. A commit that still works
+ * takes as long as it takes: the connection is closed only if the server no longer responds.
+ */
 async function endWait(
   pool: pg.Pool,
   driver: pg.PoolClient,
@@ -53,14 +57,21 @@ async function endWait(
   isOver: () => boolean,
 ): Promise<void> {
   let isAsking = false;
-  for (let attempts = 0; attempts < CANCELS_MAX && !isOver(); attempts += 1) {
-    if (!isAsking) {
-      isAsking = true;
-      const asked = pool.query(CANCEL_WAIT, [pid]).catch(() => {});
-      void asked.then(() => {
-        isAsking = false;
-      });
+  let silentAttempts = 0;
+  const cancel = async (): Promise<void> => {
+    isAsking = true;
+    try {
+      await pool.query(CANCEL_WAIT, [pid]);
+      silentAttempts = 0;
+    } catch {
+      // The next attempt may succeed.
+    } finally {
+      isAsking = false;
     }
+  };
+  while (silentAttempts < SILENT_ATTEMPTS_MAX && !isOver()) {
+    silentAttempts += 1;
+    if (!isAsking) void cancel();
     await pause(CANCEL_INTERVAL_MS, undefined, { ref: false });
   }
   if (!isOver()) destroySocket(driver as unknown as pg.Client);

@@ -56,18 +56,18 @@ async function lastPosition(own: Target): Promise<string> {
   }
 }
 
-/** What a client holds of a commit that will be lost. */
+/** References of a client to a commit that will be lost. */
 interface Held {
   readonly tag: string;
   readonly revision: string;
   readonly cursor: string;
   readonly position: string;
   readonly key: string;
-  /** Answered after the loss, or broken off by it. */
+  /** A request that waits for changes during the loss. */
   readonly waiting: Promise<HttpAnswer>;
 }
 
-/** Commits on the primary alone, and reads what will be lost. */
+/** Commits on the primary alone, and reads the commit that will be lost. */
 async function commitAlone(given: Given, primary: Server, own: Target): Promise<Held> {
   const client = await connect(primary.url);
   const number = await commit(client, renaming('Lost'));
@@ -89,7 +89,7 @@ async function commitAlone(given: Given, primary: Server, own: Target): Promise<
   };
 }
 
-/** What must hold after the loss, and whether it does. */
+/** The guarantees after the loss, each with true if it holds. */
 async function checksOf({ cluster, target }: Given, held: Held): Promise<[string, boolean][]> {
   const { tag, revision, cursor, position, key } = held;
   const through = (path: string, headers: Record<string, string> = {}, own = target) =>
@@ -123,7 +123,7 @@ async function checksOf({ cluster, target }: Given, held: Held): Promise<[string
   ];
 }
 
-/** 6: lost commits, forced, and nothing that clients hold of them is taken for the new ones. */
+/** 6: after forced lost commits, no reference to them is taken for a reference to new commits. */
 export async function lostCommits(given: Given): Promise<void> {
   const { cluster, target } = given;
   const { primary, own } = await alone(given);

@@ -1,7 +1,7 @@
 import { type LocalCluster, type Node, type Server, until } from '../../scripts/cluster.ts';
 import type { Target } from '../support/process/load.ts';
 
-/** What a point needs. */
+/** Cluster, counts and output of a point. */
 export interface Given {
   readonly cluster: LocalCluster;
   /** HAProxy. */
@@ -16,7 +16,7 @@ export interface Given {
   run(folder: string, url: string, ...args: string[]): Promise<string>;
 }
 
-/** How many requests, commits and failovers a run has. */
+/** Numbers of requests, commits and failovers of a run. */
 export interface Counts {
   readonly requests: number;
   readonly monotonic: number;

@@ -24,7 +24,7 @@ const ASKS: readonly HttpRequest[] = [
   { path: '/v3/prices/nickel', body: padded({ filters: FILTERS }, BODY_BYTES_MAX) },
 ];
 
-/** What clients saw. */
+/** Results of the clients. */
 export interface Seen {
   requests: number;
   /** Answers that are not 200, in words. */
@@ -89,7 +89,7 @@ export class Traffic {
       } else if (answer.headers['x-data-revision'] !== undefined) {
         const number = numberOf(answer);
         if (answer.headers['x-min-revision-unknown'] !== undefined) {
-          // Of another history, which cannot be compared.
+          // Revisions of two histories cannot be compared.
           last.clear();
           newest = { text: '', number: 0 };
         }

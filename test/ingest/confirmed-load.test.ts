@@ -61,6 +61,18 @@ t.test('a server without synchronous standbys confirms no load', async (t) => {
   t.match(plain, { code: 0, report: { status: 'applied', confirmed: null } });
 });
 
+t.test('a commit that works longer than the wait for standbys is not cut off', async (t) => {
+  // Longer than the timeout and the time in which a silent server is given up.
+  await primary.query(`create function slow_commit() returns trigger language plpgsql
+    as $$ begin perform pg_sleep(7); return null; end $$;
+    create constraint trigger slow_commit after insert on revision
+      deferrable initially deferred for each row execute function slow_commit()`);
+  const env = { LOAD_CONFIRM: 'off', LOAD_CONFIRM_TIMEOUT_MS: '100' };
+  const done = await load(await fileOf(t, values('1991-01-03')), env);
+  t.match(done, { code: 0, report: { status: 'applied', confirmed: null } });
+  await primary.query('drop trigger slow_commit on revision; drop function slow_commit()');
+});
+
 t.test('a confirmed load is on the standby when it returns', async (t) => {
   await waitFor('*');
   for (let day = 1; day <= 5; day += 1) {

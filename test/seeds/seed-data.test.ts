@@ -19,6 +19,27 @@ async function rowsOf<T = Record<string, unknown>>(query: string): Promise<T[]> 
 const markets = await sampleMarkets();
 const prices: readonly SamplePrice[] = markets.flatMap((market) => market.prices);
 
+/** Products, prices, and the beginning of the digest of the series, by market. */
+const SAMPLES = {
+  lithium: [11, 16, 'f730829a6d4e93d3'],
+  manganese: [11, 14, '430dc5d1b2fd531f'],
+  'lithium-ion-battery': [11, 15, '5c687096601d61a8'],
+  cobalt: [11, 14, 'e3f3a26cdbfd4994'],
+  anodes: [12, 14, '206c1137d6e5cc91'],
+  cathodes: [13, 15, 'c3ba3028ba665e14'],
+  electrolyte: [12, 14, '3ec8650f09f559dd'],
+  'natural-graphite': [10, 14, 'cf7936fa1ac8c381'],
+  'rare-earths': [15, 16, '33688e686bb3bc4f'],
+  'synthetic-graphite': [12, 14, 'b1df35c7bbe295d5'],
+  recycling: [13, 17, '6ae33020abfef486'],
+  nickel: [13, 18, 'cec44204acd4649a'],
+  aluminium: [12, 17, 'de8201b3002aed44'],
+  'binders-and-additives': [15, 17, 'c3c68b0e64bd87d7'],
+  precursor: [13, 16, 'f10b0001f8bd2424'],
+  solvent: [12, 16, 'ae2bb7a756ded980'],
+  copper: [11, 17, '70360df57a33ae06'],
+} as const;
+
 const POINTS = 'series s join price p on p.id = s.price_id';
 
 t.test(
@@ -77,8 +98,13 @@ t.test('series and rates are the same on every machine and at every time', async
       return [price.code, date, low, mid, high, corrected?.correctedAt ?? point.publishedAt].join();
     }),
   );
-  const nickel = series.filter((line) => line.startsWith('CP-NI-'));
-  t.equal(hashOf(nickel), 'cec44204acd4649ad081dcfee025dcf8e0692ba99313abd6ac3eb960a481ea65');
+  for (const { slug, products, prices: own } of markets) {
+    const lines = own.flatMap(({ code }) => series.filter((line) => line.startsWith(`${code},`)));
+    const known = SAMPLES[slug as keyof typeof SAMPLES];
+    const found = [products.length, own.length, hashOf(lines).slice(0, 16)];
+    // A new market has no samples of earlier versions.
+    if (known) t.same(found, known, slug);
+  }
   const rates = sampleRates().map((rate) => Object.values(rate).join());
   t.equal(hashOf(rates), 'a7c1e4235b84a4070f0676a3d06bcefe644b555ad86458ec5fef3186d193ff7d');
 

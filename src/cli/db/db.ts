@@ -82,16 +82,20 @@ Examples:
 });
 
 const METRICS_TIMEOUT_MS = 2_000;
+/** Metric with the greatest revision number that a node has read in an epoch. */
+const HIGHEST = 'prices_revision_highest_number';
 
 /**
- * The greatest revision number that a node has shown in an epoch, by the text of its metrics; null
- * if it does not respond.
+ * The greatest revision number that a node has shown in an epoch, from its metrics; null if it does
+ * not respond with them.
  */
 async function highestShown(address: string, epoch: string): Promise<number | null> {
   try {
     const signal = AbortSignal.timeout(METRICS_TIMEOUT_MS);
-    const text = await (await fetch(`http://${address}/metrics`, { signal })).text();
-    const name = `prices_revision_highest_number{epoch="${epoch}"} `;
+    const response = await fetch(`http://${address}/metrics`, { signal });
+    const text = await response.text();
+    if (!response.ok || !text.includes(HIGHEST)) return null;
+    const name = `${HIGHEST}{epoch="${epoch}"} `;
     const line = text.split('\n').find((each) => each.startsWith(name));
     return line === undefined ? 0 : Number(line.slice(name.length));
   } catch {
@@ -100,8 +104,8 @@ async function highestShown(address: string, epoch: string): Promise<number | nu
 }
 
 /**
- * True unless all revisions that the nodes have shown are known. Without a node that responds it is
- * not known, and counts as lost.
+ * True unless every node responds and none has shown a later revision. A silent node may have shown
+ * one before it failed.
  */
 async function isAnyLost(
   db: Client['db'],
@@ -110,8 +114,7 @@ async function isAnyLost(
 ): Promise<boolean> {
   const { epoch } = await newestRevision(db);
   const shown = await Promise.all(nodes.map((each) => highestShown(each, epoch)));
-  const numbers = shown.filter((each) => each !== null);
-  return numbers.length === 0 || Math.max(...numbers) > had;
+  return shown.length === 0 || shown.some((each) => each === null || each > had);
 }
 
 const addRenewEpoch = command({
@@ -125,7 +128,7 @@ const addRenewEpoch = command({
     option('--yes', 'confirm that revisions of clients become unknown'),
     option(
       '--if-lost-after <number>',
-      'only if a node has shown a later revision, or none responds',
+      'only if a node has shown a later revision, or does not respond',
     ),
     json(),
   ],

@@ -186,6 +186,30 @@ t.test('10,000 random decimals are the same in JSON, CSV, rows, Parquet and Arro
   close();
 });
 
+const nickel = { codes: ['CP-NI-0001'] };
+const cobalt = { codes: ['CP-CO-0001'] };
+const ounces = { includeSeries: true, unitOfMeasure: 'Troy ounce' };
+const won = { includeSeries: true, unitOfMeasure: 't', currency: 'KRW', decimals: 2 };
+const summary = { includeSummary: true };
+/** Requests whose numbers do not fit, with the place and the detail of the refusal. */
+const refused = [
+  ['nickel', nickel, ounces, 'decimals', /^mid of CP-NI-0001 .* 18 decimals .*set decimals/],
+  [
+    'cobalt',
+    cobalt,
+    won,
+    'currency',
+    /^mid of CP-CO-0001 .* 20 digits .*request text\/csv instead$/,
+  ],
+  [
+    'cobalt',
+    cobalt,
+    summary,
+    'includeSummary',
+    /Percent of CP-CO-0001 .*request text\/csv instead$/,
+  ],
+] as const;
+
 t.test('a number beyond the digits of a column is refused before the first byte', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   await database.pool.query(
@@ -199,16 +223,6 @@ t.test('a number beyond the digits of a column is refused before the first byte'
          (select id from price where code = 'CP-CO-0001') group by price_id) d
        where s.price_id = d.price_id and s.date > d.latest - 40`,
   );
-  const nickel = { codes: ['CP-NI-0001'] };
-  const cobalt = { codes: ['CP-CO-0001'] };
-  const ounces = { includeSeries: true, unitOfMeasure: 'Troy ounce' };
-  const won = { includeSeries: true, unitOfMeasure: 't', currency: 'KRW', decimals: 2 };
-  const summary = { includeSummary: true };
-  const refused = [
-    ['nickel', nickel, ounces, 'decimals', /^mid of CP-NI-0001 .* 18 decimals .*set decimals/],
-    ['cobalt', cobalt, won, 'currency', /^mid of CP-CO-0001 .* 20 digits .*text\/csv instead$/],
-    ['cobalt', cobalt, summary, 'includeSummary', /Percent of CP-CO-0001 .*text\/csv instead$/],
-  ] as const;
   for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
     const service = await serviceOn(t, database, settings);
     const ask = (slug: string, body: object, accept: string) =>
