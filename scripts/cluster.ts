@@ -119,7 +119,7 @@ export interface Node {
   readonly port: number;
   readonly metricsPort: number;
   readonly program: Program;
-  /** Folder of the program that it runs; a new one counts from its next start. */
+  /** Folder of its program. A change applies at the next start. */
   folder: string;
   isReady(): Promise<boolean>;
 }
@@ -132,7 +132,7 @@ export interface Server {
   /** Address with the superuser. */
   readonly url: string;
   readonly patroni: Program;
-  /** Kills PostgreSQL at once, and Patroni with it where that is asked for. */
+  /** Kills PostgreSQL at once; with `withPatroni` also Patroni. */
   kill(withPatroni: boolean): Promise<void>;
   /** The role that Patroni reports: `primary`, `replica`; null without an answer. */
   role(): Promise<string | null>;
@@ -335,7 +335,7 @@ export async function startCluster(
   const nodes = servers.map((_, at): Node => {
     const name = `node${at + 1}`;
     const [nodePort, metricsPort] = [takePort(), metricsPorts[at] ?? 0];
-    // Its own server first.
+    // The server beside the node comes first.
     const list = [...servers.slice(at), ...servers.slice(0, at)].map(
       (each) => `127.0.0.1:${each.port}`,
     );
@@ -411,7 +411,7 @@ export async function startCluster(
     await Promise.all(
       [balancer, ...nodes.map((each) => each.program)].map((it) => it.end('SIGTERM')),
     );
-    // Patroni would take an end of etcd or of another server for a fault.
+    // Otherwise Patroni would treat the end of etcd or of another server as a fault.
     await Promise.all(servers.map((each) => each.kill(true)));
     await etcd.end('SIGKILL');
     if (process.env['KEEP_CLUSTER'] === undefined)

@@ -125,7 +125,7 @@ begin
   end loop;
 end $$;
 
--- For DATABASE_SYSTEM_IDENTIFIER. PUBLIC has this right by default.
+-- The check of DATABASE_SYSTEM_IDENTIFIER needs this right. PUBLIC has it by default.
 do $$
 begin
   if (select rolsuper from pg_roles where rolname = current_user) then

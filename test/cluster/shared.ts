@@ -47,7 +47,7 @@ export async function standbyWithNode({ cluster }: Given): Promise<{ server: Ser
   return { server: cluster.servers[at] as Server, node: cluster.nodes[at] as Node };
 }
 
-/** Brings a killed server back as a standby. */
+/** Starts a killed server again, as a standby. */
 export async function restart({ cluster }: Given, server: Server): Promise<void> {
   server.patroni.start();
   await cluster.whole();

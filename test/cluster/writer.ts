@@ -34,7 +34,7 @@ export class Writer {
     this.#running = this.#write(url, intervalMs);
   }
 
-  /** Begins to measure the gap anew. */
+  /** Restarts the measurement of the gap. */
   reset(): void {
     this.longestGapMs = 0;
     this.#lastMs = performance.now();

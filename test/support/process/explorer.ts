@@ -28,7 +28,7 @@ export interface Visit {
   show(hash: string): Promise<void>;
 }
 
-/** How long a page may take on a busy machine before the test fails. */
+/** Timeout of the actions on a page. A busy machine needs more than the 30 s of Playwright. */
 const WAIT_MS = 120_000;
 
 /** Starts the service over a database, and a browser, for all tests of a file. */
