@@ -130,17 +130,27 @@ async function sessionsOf(url: string, program: string): Promise<number[]> {
   return pids;
 }
 
+const ATTEMPTS_PER_CONNECTION = 200;
+
 async function killBusyOf(url: string, program: string): Promise<void> {
   const busy = `select pid from pg_stat_activity
     where application_name = '${program}' and state = 'active'`;
   // One connection keeps the time between SIGSTOP and SIGKILL short.
-  const kill = async (query: Query): Promise<boolean> => {
+  const attempt = async (query: Query): Promise<boolean> => {
     const [found] = (await query(busy)).rows;
     if (!found || !sendSignal(Number(found.pid), 'SIGSTOP')) return false;
     // The session may have become idle before SIGSTOP.
     const { rows } = await query(`${busy} and pid = ${found.pid}`);
     const isBusy = rows.length > 0;
     return sendSignal(Number(found.pid), isBusy ? 'SIGKILL' : 'SIGCONT') && isBusy;
+  };
+  // At half a core, a connection takes far longer than a statement of the session.
+  const kill = async (query: Query): Promise<boolean> => {
+    for (let count = 0; count < ATTEMPTS_PER_CONNECTION; count += 1) {
+      if (await attempt(query)) return true;
+      await pause(5);
+    }
+    return false;
   };
   await until(`a busy session of ${program} is killed`, () => over(url, kill));
 }
