@@ -13,7 +13,7 @@ interface SettledTime {
   /** RFC 3339 in UTC with microseconds. */
   readonly until: string;
   readonly revision: string;
-  /** The newest revision as it is on the wire. */
+  /** The newest revision, in the wire format. */
   readonly newest: string;
 }
 
@@ -29,7 +29,7 @@ const SETTLED = `
     concat_ws('.', number, commit_id_of(number)) as revision,
     revision_text(coalesce((select max(r.number) from revision r), 0)) as newest from found`;
 
-/** Time for which an answer is reused: the primary may be lost, and with it the revision. */
+/** Age up to which a result is reused: a lost primary takes its last revision with it. */
 const FRESH_MS = 1_000;
 
 interface PrimaryOptions {
@@ -67,7 +67,10 @@ export class Primary {
     return this.#client === null ? null : 'future';
   }
 
-  /** The newest revision of the primary as on the wire, asked after this call; null without one. */
+  /**
+   * The newest revision of the primary in the wire format, from a query that begins after this call;
+   * null if no primary answers.
+   */
   async newest(): Promise<string | null> {
     if (this.#options.urls().length === 0) return null;
     await this.#queryNext();
@@ -127,7 +130,7 @@ interface AsOfOptions {
   readonly primary: Pick<Primary, 'settledAt'>;
   /** Longest wait of a request until a standby has replayed an instant, in milliseconds. */
   readonly waitMs: number;
-  /** Most requests that wait. */
+  /** Most waiting requests. */
   readonly waitingMax: number;
 }
 
@@ -136,7 +139,7 @@ const POLL_MS = 100;
 const notReplayed = (): DatabaseFailure =>
   new DatabaseFailure(
     'not_replayed',
-    'The standby that answers has not replayed this moment yet; try again shortly',
+    'The standby in use has not replayed this instant yet; try again shortly',
   );
 
 interface FoundAsOf {

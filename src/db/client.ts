@@ -78,14 +78,14 @@ const types: pg.CustomTypesConfig = {
 };
 
 /**
- * Separates the parameter `options` from an address. The driver would let it replace our options,
- * including the time zone of dates. Ours are appended to it, so that they take precedence.
+ * Separates the parameter `options` from an address. The driver would let it replace the options of
+ * the service, such as the time zone of dates. These are appended to it instead, and take precedence.
  */
-function withoutOptions(url: string): { address: string; given: string } {
+function withoutOptions(url: string): { address: string; urlOptions: string } {
   const address = new URL(url);
-  const given = address.searchParams.get('options') ?? '';
+  const urlOptions = address.searchParams.get('options') ?? '';
   address.searchParams.delete('options');
-  return { address: address.href, given };
+  return { address: address.href, urlOptions };
 }
 
 /** Added to `statement_timeout`: a server that exceeds both does not respond. */
@@ -104,21 +104,21 @@ function connectionConfig(options: ClientOptions, url: string, purpose = '') {
     '-c jit=off',
     `-c statement_timeout=${options.statementTimeoutMs}`,
     `-c default_transaction_read_only=${options.readOnly ? 'on' : 'off'}`,
-    // Overrides the limit of the account (roles.sql): our sessions may be idle for hours.
+    // Overrides the limit of the account (roles.sql): pooled sessions may be idle for hours.
     '-c idle_session_timeout=0',
     ...(options.lockTimeoutMs === undefined ? [] : [`-c lock_timeout=${options.lockTimeoutMs}`]),
   ];
-  const { address, given } = withoutOptions(url);
+  const { address, urlOptions } = withoutOptions(url);
   return {
     connectionString: address,
     connectionTimeoutMillis: options.acquireTimeoutMs,
     application_name: `${options.applicationName} ${purpose}`.trim(),
-    options: [given, ...settings].join(' ').trim(),
+    options: [urlOptions, ...settings].join(' ').trim(),
     types,
   };
 }
 
-/** True if a standby cannot be used, also by `target_session_attrs` of libpq. */
+/** True if only a primary can be used: for writes, or by `target_session_attrs` of libpq. */
 const mustWrite = ({ url, readOnly }: ClientOptions): boolean =>
   !readOnly ||
   /^(primary|read-write)$/.test(new URL(url).searchParams.get('target_session_attrs') ?? '');
@@ -164,7 +164,7 @@ function poolOf(options: ClientOptions, link: () => Link): EpochPool {
     connectionsSeen = Math.max(connectionsSeen, pool.totalCount);
   });
   const epochOf = (client: pg.ClientBase): number => epochs.get(client) ?? -1;
-  const connectAnew = async (): Promise<void> => {
+  const connectCurrent = async (): Promise<void> => {
     for (;;) {
       const client = await pool.connect();
       const isNew = epochOf(client) === link().epoch;
@@ -176,9 +176,11 @@ function poolOf(options: ClientOptions, link: () => Link): EpochPool {
     // The transaction of a writer may have survived.
     if (!readOnly) return;
     const { epoch } = link();
-    for (const [client, made] of epochs) if (made < epoch) destroySocket(client as pg.Client);
+    for (const [client, madeIn] of epochs) {
+      if (madeIn < epoch) destroySocket(client as pg.Client);
+    }
     const count = pool.ending ? 0 : connectionsSeen;
-    await Promise.allSettled(Array.from({ length: count }, connectAnew));
+    await Promise.allSettled(Array.from({ length: count }, connectCurrent));
   };
   return { pool, renew, epochOf };
 }

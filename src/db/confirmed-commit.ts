@@ -5,11 +5,11 @@ import { type Connection, withSession } from './connection.ts';
 import { destroySocket } from './link/timeout.ts';
 import type { Database } from './schema.ts';
 
-/** The wait of a commit for standbys. */
+/** The bounds of the wait of a commit for standbys. */
 export interface CommitConfirmation {
   /**
-   * True if the synchronous standbys of the server must show the commit. False leaves the wait to
-   * the server, which has none without `synchronous_standby_names`.
+   * True if the synchronous standbys of the server must show the commit. If false, the settings of
+   * the server decide: without `synchronous_standby_names` a commit waits for no standby.
    */
   readonly standbys: boolean;
   /** Longest wait after the commit has begun, in milliseconds. */
@@ -25,7 +25,7 @@ class CommitUnknownError extends Error {
   readonly exitCode = 1;
 }
 
-/** Called last in a transaction, with its result: the commit follows. Returns the result. */
+/** Called as the last step of a transaction, with its result. Returns the result. */
 export type BeforeCommit<T> = (trx: Kysely<Database>, result: T) => Promise<T>;
 
 /** Interval of attempts to end the wait. */
@@ -33,7 +33,7 @@ const CANCEL_INTERVAL_MS = 250;
 /** Attempts without a response of the server after which the connection is closed. */
 const SILENT_ATTEMPTS_MAX = 20;
 
-/** Ends only the wait for standbys, never a commit that is still working. */
+/** Ends only the wait for standbys, never a commit that is still running. */
 const CANCEL_WAIT = `select pg_cancel_backend(pid) from pg_stat_activity
   where pid = $1 and wait_event = 'SyncRep'`;
 
@@ -47,8 +47,8 @@ const hasStandbys = async (db: Kysely<Database>): Promise<boolean> => {
 };
 
 /**
- * Ends the wait of a session for standbys, until the commit has returned. A commit that still works
- * takes as long as it takes: the connection is closed only if the server no longer responds.
+ * Cancels the wait of a session for standbys, repeatedly until the commit has returned. A commit that
+ * is still running has no timeout: the connection is closed only if the server no longer responds.
  */
 async function endWait(
   pool: pg.Pool,
@@ -56,22 +56,22 @@ async function endWait(
   pid: number,
   isOver: () => boolean,
 ): Promise<void> {
-  let isAsking = false;
+  let isQuerying = false;
   let silentAttempts = 0;
   const cancel = async (): Promise<void> => {
-    isAsking = true;
+    isQuerying = true;
     try {
       await pool.query(CANCEL_WAIT, [pid]);
       silentAttempts = 0;
     } catch {
       // The next attempt may succeed.
     } finally {
-      isAsking = false;
+      isQuerying = false;
     }
   };
   while (silentAttempts < SILENT_ATTEMPTS_MAX && !isOver()) {
     silentAttempts += 1;
-    if (!isAsking) void cancel();
+    if (!isQuerying) void cancel();
     await pause(CANCEL_INTERVAL_MS, undefined, { ref: false });
   }
   if (!isOver()) destroySocket(driver as unknown as pg.Client);
@@ -122,8 +122,8 @@ export async function withConfirmedCommit<T>(
     if (committed !== undefined) return { result: committed, confirmed: false };
     if (!isLost) throw error;
     throw new CommitUnknownError(
-      'the database did not respond to the commit, and it is not known whether it was made; ' +
-        'run it again: what is loaded is not loaded twice',
+      'the database did not respond to the commit, and it is not known whether it was made; run ' +
+        'the command again: a file that was loaded is not loaded twice',
       { cause: error },
     );
   } finally {
@@ -133,7 +133,7 @@ export async function withConfirmedCommit<T>(
   }
   if (isLocalOnly) return { result, confirmed: false };
   if (committing === null || !standbys) return { result, confirmed: null };
-  // A server whose list of standbys was emptied meanwhile has ended the wait without a warning.
+  // If the list of standbys was emptied meanwhile, the server has ended the wait without a warning.
   return { result, confirmed: canConfirm && (await hasStandbys(db).catch(() => false)) };
 }
 

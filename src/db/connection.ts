@@ -33,13 +33,13 @@ export async function withConnection<T>(
     end: async () => {},
   };
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: single }) });
-  let failure: unknown = true;
+  let hasFailed = true;
   try {
     const result = await work({ db, driver, pool });
-    failure = undefined;
+    hasFailed = false;
     return result;
   } finally {
-    driver.release(failure !== undefined);
+    driver.release(hasFailed);
   }
 }
 
@@ -102,7 +102,7 @@ export async function inApplyTransaction<T>(
   }
   throw new LockedOutError(
     `another writer did not end within ${timeoutMs / 1_000} s: ` +
-      `${await holdersText(db, WRITE_LOCK)}; nothing was changed: run it again after it has ended`,
+      `${await holdersText(db, WRITE_LOCK)}; nothing was changed: run the command again later`,
   );
 }
 
@@ -165,7 +165,7 @@ const ROWS_AT_ONCE = 1_000;
 
 /**
  * Reads the rows of a query through a cursor, so that memory does not grow with their number. A
- * transaction can run one at a time, with other statements between the rows.
+ * transaction can read one such query at a time, and run other statements between its rows.
  */
 export async function* rowsOf<T>(
   trx: Transaction<Database>,

@@ -48,7 +48,7 @@ const CONNECTION_LOST = new RegExp(
   ['Connection terminated', 'timeout exceeded when trying to connect', 'not queryable'].join('|'),
 );
 
-/** Its messages without a code for a missing password, and for a failed TLS handshake. */
+/** Messages of node-postgres for a missing password, and for a failed TLS handshake. */
 const NO_LOGIN = /^SASL: |does not support SSL|certificate/;
 
 /** True if the server reported the error itself: the connection is still usable. */
@@ -77,7 +77,7 @@ export function databaseFailureOf(error: unknown): DatabaseFailure | null {
   if (error instanceof DatabaseFailure) return error;
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
   if (code === '57014') {
-    const detail = 'The database took too long; ask for less at once';
+    const detail = 'The database took too long; request less data at once';
     return new DatabaseFailure('statement_timeout', detail, error);
   }
   if (typeof code === 'string' && /^(42P01|3F000|42883|42703)$/.test(code)) {

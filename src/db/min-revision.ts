@@ -8,17 +8,17 @@ import type { NewestRevision } from './newest-revision.ts';
 import { findRevision, isAfter, wireText } from './revisions.ts';
 import type { Database } from './schema.ts';
 
-/** A lower bound for the data of an answer: a revision as on the wire, or the newest there is. */
+/** A lower bound for the data of an answer: a revision in the wire format, or `LATEST`. */
 type MinRevision = string;
 
-/** The bound that asks for the newest revision of the primary. */
+/** The bound that requires the newest revision of the primary. */
 export const LATEST = 'latest';
 
 /**
- * `here`: this server has the revision. `later`: it has a smaller number and the same epoch.
- * `other`: it has another commit of this number, or another epoch.
+ * `here`: this server has the revision. `later`: its newest revision has the same epoch and a smaller
+ * number. `other`: it has another epoch, or another commit with this number.
  */
-type Found = 'here' | 'later' | 'other';
+type RevisionPresence = 'here' | 'later' | 'other';
 
 interface MinRevisionOptions {
   readonly db: Kysely<Database>;
@@ -26,7 +26,7 @@ interface MinRevisionOptions {
   readonly primary: Pick<Primary, 'newest'>;
   /** Maximum wait of a request for a revision, in milliseconds. */
   readonly waitMs: number;
-  /** Maximum lag of a standby before the node reports it, in milliseconds; 0 for ever. */
+  /** Maximum lag of a standby before the node reports it, in milliseconds; 0 for no limit. */
   readonly lagMsMax: number;
 }
 
@@ -38,14 +38,15 @@ interface Missing {
 }
 
 const POLL_MS = 5;
-/** Revisions that are known to be here, so that a walk asks the database once. */
+/** Cached revisions that this server has: reading all pages of an answer queries it once. */
 const KNOWN_MAX = 1_000;
 
-const notHere = (detail: string): DatabaseFailure => new DatabaseFailure('not_replayed', detail);
+const notReplayed = (detail: string): DatabaseFailure =>
+  new DatabaseFailure('not_replayed', detail);
 
 /**
- * Holds answers to a revision that the client has already seen, possibly on another node, so that
- * time never runs backwards for it. Also reports if this node is behind.
+ * Enforces `x-min-revision`: an answer contains the revision that the client has already seen,
+ * possibly on another node, so that its data never get older. Also reports if this node is behind.
  */
 export class MinRevisionCheck {
   readonly counts = { waits: 0, refusals: 0, others: 0 };
@@ -59,8 +60,8 @@ export class MinRevisionCheck {
 
   /**
    * Waits within the bound until this server has a revision.
-   * @returns the newest revision, which contains it, and false if it belongs to another history
-   * @throws DatabaseFailure `not_replayed` after the wait, and what the revision check throws
+   * @returns the newest revision; `isKnown` is false if `min` belongs to another history
+   * @throws DatabaseFailure `not_replayed` after the wait, and the errors of the revision check
    */
   async reach(
     min: MinRevision,
@@ -80,8 +81,8 @@ export class MinRevisionCheck {
         this.counts.refusals += 1;
         // A primary lacks nothing: such a number was never committed.
         if (link.isStandby) this.#missing = { text, atMs: begun };
-        throw notHere(
-          'The server that answers does not have this x-min-revision yet; repeat the request',
+        throw notReplayed(
+          'The server in use does not have this x-min-revision yet; repeat the request',
         );
       }
       await pause(POLL_MS);
@@ -89,10 +90,10 @@ export class MinRevisionCheck {
   }
 
   /**
-   * Since when this node is behind, in milliseconds before now; null if it is current. A standby is
-   * behind if it has lacked received data for longer than the bound, or lacks a revision that a
-   * client has seen. The latter ends once it shows everything received after that request: a
-   * revision that does not exist keeps no node out.
+   * Time for which this node has been behind, in milliseconds; null if it is current. A standby is
+   * behind if its lag exceeds the bound, or if it lacks a revision that a client has seen. In the
+   * second case it is current again once it has replayed all data received before that request,
+   * because the revision may not exist.
    */
   behindMs(): number | null {
     const { link, lagMsMax } = this.#options;
@@ -109,23 +110,23 @@ export class MinRevisionCheck {
     return null;
   }
 
-  /** The newest revision of the primary, asked after this call; null if this is the primary. */
+  /** The newest revision of the primary, queried after this call; null if this is the primary. */
   async #latest(): Promise<string | null> {
     if (!this.#options.link.isStandby) return null;
     const text = await this.#options.primary.newest();
     if (text !== null) return text;
-    throw notHere(
-      'This node reads a standby and cannot ask the primary for its newest revision; repeat the ' +
+    throw notReplayed(
+      'This node reads a standby, and no primary answers with its newest revision; repeat the ' +
         'request, or name a revision in x-min-revision',
     );
   }
 
-  async #find(newest: NewestRevision, text: string): Promise<Found> {
+  async #find(newest: NewestRevision, text: string): Promise<RevisionPresence> {
     const [prefix = '', number = ''] = text.split('.');
     if (!prefix.startsWith(newest.epoch)) return 'other';
     if (isAfter(number, newest.revision)) return 'later';
     if (text === wireText(newest.epoch, newest.revision)) return 'here';
-    // A number that was lost and taken again is another commit.
+    // The number of a lost commit may be reused by another one; then `history` differs.
     const key = `${newest.history} ${text}`;
     if (this.#known.get(key)) return 'here';
     const { revision } = await findRevision(this.#options.db, text);

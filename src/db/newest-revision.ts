@@ -35,7 +35,7 @@ const CHECK = {
 
 /**
  * The scopes touched by the revisions after $1 and up to $3. If the commit $2 of revision $1 is
- * gone, because its number was reused, the scopes of all revisions. The last column is $1, or 0 if
+ * gone, because its number was reused: the scopes of all revisions. The last column is $1, or 0 if
  * its commit is gone. Prepared, because planning takes longer than execution.
  */
 const TOUCHED = {
@@ -122,12 +122,12 @@ async function readTouched(client: pg.Client, after: string, until: string) {
   return rows as unknown as readonly TouchedRow[];
 }
 
-/** The database has no epoch yet, as while a dump is restored. */
+/** The database has no epoch yet, for example while a dump is restored. */
 export class NoEpochError extends Error {}
 
 /**
  * Runs a revision check.
- * @param known the result of the check before, of this server or another one
+ * @param known the result of the previous check, of this server or another one
  * @returns `known` itself if nothing has changed
  * @throws NoEpochError, and the errors of the database
  */

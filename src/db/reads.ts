@@ -22,7 +22,7 @@ export interface Reads {
   db(signal?: AbortSignal): Kysely<Database>;
   /**
    * Runs one statement through the driver.
-   * @param isUntimed true if its answer may have begun, as for `copy`
+   * @param isUntimed true if the answer to the client may have begun, as for `copy`
    */
   query<Row extends pg.QueryResultRow>(
     query: pg.QueryConfig,
@@ -71,8 +71,8 @@ type StatementWork<T> = (client: pg.PoolClient) => Promise<T>;
 interface StatementKind {
   readonly isCopy: boolean;
   /**
-   * True if its answer may have begun, and must not break off under load: the statement waits for a
-   * connection without a timeout, and is retried for longer.
+   * True if the answer to the client may have begun, and must not be truncated under load: the
+   * statement waits for a connection without a timeout, and is retried for longer.
    */
   readonly isUntimed: boolean;
 }
@@ -246,7 +246,7 @@ class PooledReads implements Reads {
     const { link } = this.#options;
     link.check();
     const isFirst = signal !== NO_SIGNAL && !this.#answered.has(signal);
-    // A cached selection can make the points the first read of a request: nothing is sent yet.
+    // With a cached selection, the points are the first read of a request: nothing is sent yet.
     const isUntimed = kind.isUntimed && !isFirst;
     const isShared = signal === NO_SIGNAL && link.queues.catchUp !== null;
     const hasPriority = !isUntimed && (isShared || this.#answered.has(signal));

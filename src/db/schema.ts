@@ -1,21 +1,19 @@
-import type { ColumnType, Generated } from 'kysely';
+import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
 
-/** A column that only the database writes. */
-type Given<T> = ColumnType<T, never, never>;
 /** The revision that wrote a row, set by a default and triggers. */
 type Revision = ColumnType<string, never, never>;
 
 interface Service {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   epoch: string;
   /** Number of changes of API keys, counted by triggers. */
-  keys_version: Given<string>;
+  keys_version: GeneratedAlways<string>;
   /** Id of the last change. */
-  keys_change_id: Given<string>;
+  keys_change_id: GeneratedAlways<string>;
 }
 
 interface MarketRow {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   slug: string;
   name: string;
 }
@@ -25,7 +23,7 @@ interface RevisionRow {
   committed_at: string;
   reason: string;
   /** Identifies the commit even if its number is reused. */
-  commit_id: Given<string>;
+  commit_id: GeneratedAlways<string>;
 }
 
 interface RevisionScope {
@@ -34,7 +32,7 @@ interface RevisionScope {
 }
 
 export interface Currency {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   uuid: string;
   iso: string;
   name: string;
@@ -43,7 +41,7 @@ export interface Currency {
 }
 
 export interface UnitOfMeasure {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   uuid: string;
   slug: string;
   name: string;
@@ -57,7 +55,7 @@ export interface UnitOfMeasure {
 }
 
 export interface DimensionValue {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   uuid: string;
   kind: string;
   slug: string;
@@ -68,7 +66,7 @@ export interface DimensionValue {
 }
 
 export interface Product {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   uuid: string;
   market_id: number;
   slug: string;
@@ -105,7 +103,7 @@ export interface PriceDimensions {
 }
 
 export interface PriceRow extends PriceDimensions {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   market_id: number;
   code: string;
   code_key: string;
@@ -151,7 +149,7 @@ interface FxRate {
 }
 
 interface LoadBatch {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   format: string;
   file_name: string;
   sha256: Buffer;
@@ -174,7 +172,7 @@ interface LoadBatch {
   withdrawn: ColumnType<string, number | string | undefined, never>;
   prices_removed: Generated<number>;
   undoes: Generated<number | null>;
-  undone_by: Given<number | null>;
+  undone_by: GeneratedAlways<number | null>;
 }
 
 interface LoadCoverage {
@@ -191,7 +189,7 @@ interface AccessScope {
 }
 
 interface ApiKey {
-  id: Given<number>;
+  id: GeneratedAlways<number>;
   public_id: string;
   name: string;
   owner: string | null;

@@ -162,7 +162,7 @@ t.test('a database without the schema is migrated by command only', async (t) =>
   t.match(await status(), [{ name: '0001-revisions', executedAt: /^20/ }]);
   t.match(await db('migrate', '--dry-run', '--json'), { code: 0, stdout: '[]\n' });
   t.match(await db('seed', '--reference', '--json'), { code: 0, stdout: /"sample": null/ });
-  t.match(await db('migrate', '--down', '--yes'), { code: 0, stdout: /Took back \d{4}-/ });
+  t.match(await db('migrate', '--down', '--yes'), { code: 0, stdout: /Rolled back \d{4}-/ });
 });
 
 t.test('seeding twice changes nothing', async (t) => {

@@ -51,7 +51,7 @@ t.test('the schema can be taken back without a trace and made again the same', a
     await migrationStatus(db),
     all.map((name) => ({ name, executedAt: null, state: 'pending' })),
   );
-  t.equal(await migrateDown(db), null, 'there is nothing more to take back');
+  t.equal(await migrateDown(db), null, 'there is nothing more to roll back');
   t.same(await migrateUp(db), all);
   t.same(await schemaOf(db), before);
   t.equal(await isSchemaCurrent(db), true);

@@ -15,7 +15,7 @@ t.test('the command tells data that would be lost, and a newer schema', async (t
     const { code, stderr } = await migrate('--down', '--yes');
     if (code === 0) continue;
     t.equal(code, 3);
-    t.match(stderr, /^commodity-prices: taking back \S+ would lose [^\n]*\n$/);
+    t.match(stderr, /^commodity-prices: rolling back \S+ would lose [^\n]*\n$/);
     break;
   }
   t.ok((await pool.query('select from series limit 1')).rowCount);

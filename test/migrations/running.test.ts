@@ -97,7 +97,7 @@ t.test('a database of a version before 1.0.0 is refused, and stays as it is', as
   await pool.query("update migration_file set name = '0001-schema' where name = '0001-revisions'");
   await t.rejects(migrateUp(db), {
     name: 'MigrationDriftError',
-    message: /a version before 1\.0\.0 made this database.*load the files into a new database/,
+    message: /a version before 1\.0\.0 created this database.*load the files into a new database/,
   });
   const { rows } = await pool.query('select name from kysely_migration');
   t.same(rows, [{ name: '0001-schema' }]);
@@ -203,7 +203,7 @@ t.test('a step back that would lose data is refused, and changes nothing', async
   await database.pool.query('insert into made_one values (1, 2)');
   await t.rejects(migrateDown(database.db, { folder }), {
     name: 'DataLossError',
-    message: /taking back 0102-two would lose made_one\.b; nothing was changed/,
+    message: /rolling back 0102-two would lose made_one\.b; nothing was changed/,
   });
   t.same((await database.pool.query('select * from made_one')).rows, [{ a: 1, b: 2 }]);
   t.equal(await migrateDown(database.db, { folder, loseData: true }), '0102-two');

@@ -78,14 +78,14 @@ t.test('an account that may do more than read is told at the start', async (t) =
   t.match(await output(url), tell('is a superuser'));
   t.match(
     await output(database.urlOf('migrator')),
-    /it may act as the owner of the tables, may write to \d+ tables, may make schemas or tables/,
+    /it may act as the owner of the tables, may write to \d+ tables, may create schemas or tables/,
   );
   t.match(await output(database.urlOf('loader')), /it may write to 9 tables, .*may open revisions/);
   const grants: [string, string, string][] = [
     ['grant update (mid) on series to', 'revoke all on series from', 'may write to 1 tables'],
     ['grant delete on api_key to', 'revoke delete on api_key from', 'may write to 1 tables'],
     [`grant ${prefix}_owner to`, `revoke ${prefix}_owner from`, 'may act as the owner'],
-    ['grant create on schema public to', 'revoke create on schema public from', 'may make'],
+    ['grant create on schema public to', 'revoke create on schema public from', 'may create'],
   ];
   for (const [give, take, what] of grants) {
     await pool.query(`${give} ${service}`);

@@ -45,16 +45,16 @@ function printPreview(previews: readonly Preview[]): void {
   }
 }
 
-async function takeBack(yes: true | undefined): Promise<CommandResult> {
+async function rollBack(yes: true | undefined): Promise<CommandResult> {
   if (!yes) {
     throw new UsageError('--down changes the schema under a running service; add --yes to confirm');
   }
   const name = await withDatabase(({ db }) => migrateDown(db), ANY_SCHEMA);
-  const text = name === null ? 'There was nothing to take back.' : `Took back ${name}.`;
+  const text = name === null ? 'There was nothing to roll back.' : `Rolled back ${name}.`;
   return { data: { takenBack: name }, print: () => printLines(text) };
 }
 
-async function bringUp(): Promise<CommandResult> {
+async function runPending(): Promise<CommandResult> {
   const { ran, newer } = await withDatabase(async ({ db, progress }) => {
     const onWait = (tries: number) => progress.update(`a table is in use; tried ${tries} times`);
     const names = await migrateUp(db, { onWait, onHeld: reportHeld });
@@ -76,7 +76,7 @@ export const addMigrate = command({
   options: [
     option('--status', 'only list the migrations and when they ran'),
     option('--dry-run', 'only print the SQL that would run; nothing is run or locked'),
-    option('--down', 'take back the newest migration, unless data would be lost (exit code 3)'),
+    option('--down', 'roll back the newest migration, unless data would be lost (exit code 3)'),
     option('--yes', 'confirm --down'),
     json(),
   ],
@@ -92,12 +92,12 @@ Examples:
   async run({ status, dryRun, down, yes }: MigrateArguments) {
     const modes = [status, dryRun, down].filter((each) => each);
     if (modes.length > 1) throw new UsageError('take one of --status, --dry-run and --down');
-    if (down) return takeBack(yes);
+    if (down) return rollBack(yes);
     if (status) {
       const all = await withDatabase(({ db }) => migrationStatus(db), ANY_SCHEMA);
       return { data: all, print: () => printStatus(all) };
     }
-    if (!dryRun) return bringUp();
+    if (!dryRun) return runPending();
     const previews = await withDatabase(({ db }) => previewMigrations(db), ANY_SCHEMA);
     return { data: previews, print: () => printPreview(previews) };
   },

@@ -103,7 +103,7 @@ export async function openEmbedded(
 
 /**
  * Removes a data folder, and its database files if they are stored elsewhere, unless a process uses
- * the server. Returns true if it did.
+ * the server. Returns true if it removed them.
  */
 export async function removeEmbedded(dataDir: string): Promise<boolean> {
   const installation = await chooseInstallation(dataDir);

@@ -144,7 +144,7 @@ interface Postmaster {
   readonly ready: boolean;
 }
 
-/** Reads `postmaster.pid`, which may be of a dead server; null if there is none. */
+/** Reads `postmaster.pid`, which a dead server may have left; null if there is none. */
 export async function readPidFile(cluster: string): Promise<Postmaster | null> {
   const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
   const lines = text.split('\n');

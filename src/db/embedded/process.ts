@@ -32,7 +32,10 @@ export function processExists(pid: number): boolean {
   }
 }
 
-/** The start of a process, in a format of the system; '' if unknown, null if it does not exist. */
+/**
+ * The start time of a process, in a format of the operating system; '' if unknown, null if there is
+ * no such process.
+ */
 async function startOf(pid: number): Promise<string | null> {
   if (!processExists(pid)) return null;
   if (process.platform === 'linux') {
@@ -61,10 +64,10 @@ export const ownIdentity = async (): Promise<string> =>
 
 /** True if the process with this identity is running. */
 export async function isAlive(identity: string): Promise<boolean> {
-  const [, pid, beginning] = /^(\d{1,10}) ?(.*)$/s.exec(identity.trim()) ?? [];
+  const [, pid, recordedStart] = /^(\d{1,10}) ?(.*)$/s.exec(identity.trim()) ?? [];
   if (pid === undefined) return false;
   const current = await startOf(Number(pid));
-  return current !== null && (current === beginning || current === '' || beginning === '');
+  return current !== null && (current === recordedStart || current === '' || recordedStart === '');
 }
 
 const readLock = (file: string): string | null => {
@@ -130,7 +133,7 @@ export async function withLock<T>(
     else if (Date.now() > deadline) {
       const pid = holder?.split(' ')[0] ?? 'unknown';
       throw new EmbeddedDatabaseError(
-        `process ${pid} has held ${file} for ${waitMs / 1000} s; end it, or wait for it`,
+        `process ${pid} has held ${file} for ${waitMs / 1000} s; end that process, or wait until it ends`,
       );
     } else await pause(25);
   }

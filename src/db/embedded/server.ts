@@ -75,7 +75,7 @@ async function spawnPostgres(
   const child = spawn(installation.binaries.postgres, ['-D', clusterOf(installation), ...args], {
     cwd: installation.home,
     env: environment(),
-    // A process group of its own: Ctrl-C in the terminal is for the service, which then stops it.
+    // A separate process group: Ctrl-C in the terminal reaches only the service, which stops this.
     detached: true,
     stdio: ['ignore', handle.fd, handle.fd],
     ...accountOptions(installation.account),
@@ -92,7 +92,7 @@ async function spawnPostgres(
   return { pid: child.pid, logFrom: from, ended: () => ended };
 }
 
-/** Transient errors of a start: a used port, and processes of a dead server that still end. */
+/** Transient errors of a start: a port in use, and processes of a dead server that are ending. */
 const PORT_TAKEN = /could not create any TCP|Address already in use/;
 const STILL_STOPPING = /shared memory block|lock file/;
 
@@ -122,30 +122,30 @@ export async function startPostgres(
   settings: Readonly<Record<string, string>>,
 ): Promise<number> {
   const cluster = clusterOf(installation);
-  const left = await readPidFile(cluster);
+  const previous = await readPidFile(cluster);
   // PostgreSQL mistakes any running process with that number for a server of the same files.
-  if (left && processExists(left.pid) && !(await isPostmaster(left.pid, cluster))) {
+  if (previous && processExists(previous.pid) && !(await isPostmaster(previous.pid, cluster))) {
     await rm(join(cluster, 'postmaster.pid'), { force: true });
   }
   const deadline = Date.now() + START_MS;
-  let port = await choosePort(left?.port ?? 0);
+  let port = await choosePort(previous?.port ?? 0);
   for (;;) {
     const attempt = await spawnPostgres(installation, port, settings);
-    const complaint = await untilReady(installation, attempt, port, deadline);
-    if (complaint === null) return port;
-    const isPassing = PORT_TAKEN.test(complaint) || STILL_STOPPING.test(complaint);
-    if (Date.now() >= deadline || !isPassing) {
+    const failure = await untilReady(installation, attempt, port, deadline);
+    if (failure === null) return port;
+    const isTransient = PORT_TAKEN.test(failure) || STILL_STOPPING.test(failure);
+    if (Date.now() >= deadline || !isTransient) {
       if (attempt.ended() === null) await stopPostgres(installation);
       throw new EmbeddedDatabaseError(
-        `the embedded PostgreSQL did not start (${complaint}); see ${logFileOf(installation)}`,
+        `the embedded PostgreSQL did not start (${failure}); see ${logFileOf(installation)}`,
       );
     }
     await pause(POLL_MS * 5);
-    if (PORT_TAKEN.test(complaint)) port = await choosePort(0);
+    if (PORT_TAKEN.test(failure)) port = await choosePort(0);
   }
 }
 
-/** Checks that the server of a port uses our files, and creates our database if it is missing. */
+/** Checks that the server of a port uses these files. Creates the database if it is missing. */
 async function checkServer(installation: Installation, port: number): Promise<void> {
   const client = new pg.Client({ connectionString: await urlOf(installation, port, 'postgres') });
   await client.connect();

@@ -19,11 +19,11 @@ import {
 } from './replication.ts';
 import { AnswerTimeout, destroySocket, withTimeout } from './timeout.ts';
 
-/** `up`: it answers. `away`: it has just failed, and requests wait. `down`: requests fail. */
+/** `up`: the database answers. `away`: it has just failed; requests wait. `down`: requests fail. */
 export type LinkState = 'up' | 'away' | 'down';
 
 /**
- * Receives the payload of each notification of a commit, or null if notifications may have been
+ * Receives the payload of each commit notification, or null if notifications may have been
  * missed: the connection was lost or made, or a check found a revision without a notification.
  */
 type CommitListener = (payload: string | null) => void;
@@ -72,7 +72,7 @@ const ATTEMPTS_MAX = 5;
 const FRESH_MS = 50;
 /** Interval of searches for another server while the one in use is behind. */
 const SEARCH_INTERVAL_MS = 5_000;
-/** Outage after which a server that lacks the newest commits is accepted. */
+/** Length of an outage after which a server that lacks the newest commits is accepted. */
 const ACCEPT_LOSS_MS = 5_000;
 /** Most attempts of a revision check with transient errors. */
 const ATTEMPTS_PER_CHECK_MAX = 4;
@@ -144,10 +144,11 @@ export class Link {
   #url: string;
   #state: LinkState = 'up';
   #client: pg.Client | null = null;
-  /** The last query on it: queries run one after the other. */
+  /** The last query on `#client`: queries run one after the other. */
   #lastQuery: Promise<unknown> | null = null;
-  /** The connection on which LISTEN was sent, and whether the server has confirmed it. */
+  /** The connection on which LISTEN was sent. */
   #listenClient: pg.Client | null = null;
+  /** True once the server has confirmed LISTEN. */
   #isListening = false;
   #timer: NodeJS.Timeout | undefined;
   #awayTimer: NodeJS.Timeout | undefined;
@@ -218,7 +219,7 @@ export class Link {
     return this.#status?.isStandby === true;
   }
 
-  /** The newest revision that was read last, possibly some time ago; null before the first. */
+  /** The newest revision as of the last check; null before the first check. */
   get lastRead(): NewestRevision | null {
     return this.#newest;
   }
@@ -339,12 +340,12 @@ export class Link {
   /** Runs a query after those that were enqueued before. */
   #enqueue<T>(client: pg.Client, query: () => Promise<T>): Promise<T> {
     const result = this.#lastQuery === null ? query() : this.#lastQuery.then(query);
-    const over: Promise<unknown> = result
+    const settled: Promise<unknown> = result
       .catch(() => {})
       .then(() => {
-        if (this.#client === client && this.#lastQuery === over) this.#lastQuery = null;
+        if (this.#client === client && this.#lastQuery === settled) this.#lastQuery = null;
       });
-    this.#lastQuery = over;
+    this.#lastQuery = settled;
     return result;
   }
 
@@ -421,13 +422,13 @@ export class Link {
     return status;
   }
 
-  /** Switches to another server if this one is behind. @throws UnusableServer for a standby */
+  /** Switches to another server if this one is behind. @throws UnusableServer if it must not be used */
   async #checkStatus(status: ReplicationStatus): Promise<void> {
     const { isStandby, behindMs } = status;
     this.#status = status;
     const { mustWrite, behindMs: lagMax, onBehind } = this.#options;
     if (isStandby && mustWrite)
-      throw new UnusableServer('the server is a standby, which only reads');
+      throw new UnusableServer('the server is a standby, which is read-only');
     if (behindMs <= lagMax) {
       this.#isBehind = false;
       return;

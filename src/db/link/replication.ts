@@ -4,7 +4,7 @@ import { commitIdOf, numberOf } from '../revisions.ts';
 
 /** The lag of a server behind the primary. */
 export interface ReplicationStatus {
-  /** True for a standby, which only reads. */
+  /** True for a standby, which is read-only. */
   readonly isStandby: boolean;
   /** Age of the oldest data that is not replayed, in milliseconds; 0 if none is known. */
   readonly behindMs: number;
@@ -12,7 +12,7 @@ export interface ReplicationStatus {
   readonly currentAsOfMs: number;
 }
 
-/** The WAL position that a standby had received at the last check. */
+/** The WAL position up to which a standby had received data at an earlier check. */
 interface Mark {
   /** Null if it had received none. */
   readonly received: string | null;
@@ -85,7 +85,7 @@ export async function systemIdentifierOf(client: pg.ClientBase): Promise<string>
   return rows[0]?.identifier ?? '';
 }
 
-/** The server is not the configured one, and no standby of it. */
+/** The server is neither the configured one nor a standby of it. */
 class OtherSystemError extends Error {
   readonly code = '57P03';
 }
@@ -103,7 +103,7 @@ export async function checkSystem(
   const found = await systemIdentifierOf(client);
   if (found === expected) return;
   throw new OtherSystemError(
-    `its system identifier is ${found}, not ${expected} (DATABASE_SYSTEM_IDENTIFIER)`,
+    `the server has the system identifier ${found}, not ${expected} (DATABASE_SYSTEM_IDENTIFIER)`,
   );
 }
 

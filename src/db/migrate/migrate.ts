@@ -11,12 +11,12 @@ import {
 } from './migration-lock.ts';
 import {
   changedSince,
+  createFileTable,
   deleteFile,
   FOLDER,
   type MigrationFile,
   migrationNames,
   migrationRuns,
-  prepareFileTable,
   readMigrations,
   recordFiles,
   rejectDrift,
@@ -24,7 +24,7 @@ import {
 } from './migrations.ts';
 import { grantRights } from './roles.ts';
 
-/** Taking back a migration would lose data. Nothing was changed. */
+/** Rolling back a migration would lose data. Nothing was changed. */
 class DataLossError extends Error {
   override readonly name = 'DataLossError';
   readonly exitCode = 3;
@@ -55,24 +55,24 @@ async function filledColumns(trx: Kysely<unknown>): Promise<Set<string>> {
 }
 
 /**
- * Takes back a migration in the given transaction, and fails if tables with rows, or their columns,
+ * Rolls back a migration in the given transaction, and fails if tables with rows, or their columns,
  * are missing afterwards.
  * @throws DataLossError with their names
  */
 async function withoutLoss(
   trx: Kysely<unknown>,
   name: string,
-  takeBack: () => Promise<void>,
+  rollBack: () => Promise<void>,
 ): Promise<void> {
   const before = await filledColumns(trx);
-  await takeBack();
+  await rollBack();
   const after = await filledColumns(trx);
   const lost = [...before].filter((each) => !after.has(each));
   if (lost.length === 0) return;
   const shown = lost.slice(0, 3).join(', ');
   const more = lost.length > 3 ? ` and ${lost.length - 3} more columns` : '';
   throw new DataLossError(
-    `taking back ${name} would lose ${shown}${more}; nothing was changed. An older version of ` +
+    `rolling back ${name} would lose ${shown}${more}; nothing was changed. An older version of ` +
       'the service runs on this schema as it is',
   );
 }
@@ -114,7 +114,7 @@ const CONCURRENT_LOCK_TIMEOUT_MS = 60_000;
 
 interface MigrateOptions extends LockWaitOptions {
   readonly folder?: URL;
-  /** The last one to run. */
+  /** Name of the last migration to run. */
   readonly until?: string;
 }
 
@@ -146,9 +146,9 @@ export async function migrationStatus(
   return [...ran, ...pending].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Kysely's migrator for our files. Each step also records its file, in the same transaction. */
+/** Kysely's migrator for the files of this version. Each step also records its file, in the same transaction. */
 function migratorOf(
-  one: Kysely<Database>,
+  session: Kysely<Database>,
   files: readonly MigrationFile[],
   { loseData }: { readonly loseData: boolean },
 ): Migrator {
@@ -158,30 +158,30 @@ function migratorOf(
       await file.up(trx);
       await recordFiles(trx, [file]);
     };
-    const back = (trx: Kysely<unknown>) => file.down(trx);
+    const revert = (trx: Kysely<unknown>) => file.down(trx);
     const down = async (trx: Kysely<unknown>): Promise<void> => {
       await setTimeouts(trx, undefined, true);
-      await (loseData ? back(trx) : withoutLoss(trx, file.name, () => back(trx)));
+      await (loseData ? revert(trx) : withoutLoss(trx, file.name, () => revert(trx)));
       await deleteFile(trx, file.name);
     };
     return [file.name, { up, down }] as const;
   });
   return new Migrator({
-    db: one,
+    db: session,
     provider: { getMigrations: async () => Object.fromEntries(migrations) },
   });
 }
 
 /** Runs one migration, in its own transaction unless its file exports `transaction = false`. */
 async function runMigration(
-  one: Kysely<Database>,
+  session: Kysely<Database>,
   files: readonly MigrationFile[],
   next: MigrationFile,
 ) {
-  const migrator = migratorOf(one, files, { loseData: false });
-  if (!next.transaction) await setTimeouts(one, CONCURRENT_LOCK_TIMEOUT_MS);
+  const migrator = migratorOf(session, files, { loseData: false });
+  if (!next.transaction) await setTimeouts(session, CONCURRENT_LOCK_TIMEOUT_MS);
   const { error } = await migrator.migrateUp({ disableTransactions: !next.transaction });
-  if (!next.transaction) await setTimeouts(one);
+  if (!next.transaction) await setTimeouts(session);
   if (error) throw error;
 }
 
@@ -199,14 +199,14 @@ export async function migrateUp(
   const files = await readMigrations(folder);
   return withMigrationLock(
     db,
-    async (one) => {
-      await retryLocked(one, () => prepareFileTable(one), waitOptions);
-      const runs = await migrationRuns(one);
+    async (session) => {
+      await retryLocked(session, () => createFileTable(session), waitOptions);
+      const runs = await migrationRuns(session);
       rejectDrift(runs, files);
       rejectUnreleased(runs, files);
       const done = new Set(runs.map(({ name }) => name));
       await recordFiles(
-        one,
+        session,
         files.filter(({ name }) => done.has(name)),
       );
       const pending = files.filter(({ name }) => !done.has(name));
@@ -214,9 +214,9 @@ export async function migrateUp(
       if (pending.length === 0 && done.size > files.length) return [];
       const wanted = pending.filter(({ name }) => until === undefined || name <= until);
       for (const next of wanted)
-        await retryLocked(one, () => runMigration(one, files, next), waitOptions);
-      await writeCatalog(one);
-      await grantRights(one);
+        await retryLocked(session, () => runMigration(session, files, next), waitOptions);
+      await writeCatalog(session);
+      await grantRights(session);
       return wanted.map(({ name }) => name);
     },
     waitOptions,
@@ -224,7 +224,7 @@ export async function migrateUp(
 }
 
 /**
- * Takes back the newest migration. Returns its name, or null if there is none.
+ * Rolls back the newest migration. Returns its name, or null if there is none.
  * @param loseData true to drop tables with rows
  * @throws DataLossError if it would lose data without `loseData`
  */
@@ -233,10 +233,10 @@ export async function migrateDown(
   { folder = FOLDER, loseData = false }: { folder?: URL; loseData?: boolean } = {},
 ): Promise<string | null> {
   const files = await readMigrations(folder);
-  return withMigrationLock(db, async (one) => {
-    await prepareFileTable(one);
-    return retryLocked(one, async () => {
-      const { error, results } = await migratorOf(one, files, { loseData }).migrateDown();
+  return withMigrationLock(db, async (session) => {
+    await createFileTable(session);
+    return retryLocked(session, async () => {
+      const { error, results } = await migratorOf(session, files, { loseData }).migrateDown();
       if (error) throw error;
       return results?.[0]?.migrationName ?? null;
     });

@@ -22,7 +22,7 @@ const LOCK_TIMEOUT_MS = 500;
 const STATEMENT_TIMEOUT_MS = 600_000;
 const CHECK_MS = 1_000;
 const POLL_MS = 100;
-/** Attempts; with the pauses between them somewhat more than half a minute. */
+/** With the pauses between them, the attempts take somewhat more than half a minute. */
 const ATTEMPTS_MAX = 30;
 const PAUSE_MS = 500;
 
@@ -34,7 +34,9 @@ async function lastingHolders(db: Kysely<Database>): Promise<string> {
   const before = await lockHolders(db, ANY_LOCK);
   await pause(LOCK_TIMEOUT_MS);
   const after = await lockHolders(db, ANY_LOCK);
-  return [...before].flatMap(([each, who]) => (after.has(each) ? [who] : [])).join(', ');
+  return [...before]
+    .flatMap(([transaction, name]) => (after.has(transaction) ? [name] : []))
+    .join(', ');
 }
 
 /** Options for waiting for locks. */
@@ -47,7 +49,7 @@ export interface LockWaitOptions {
 }
 
 /**
- * Retries an attempt that takes strong locks, until it gets them. The attempt must be one
+ * Retries an attempt that needs strong locks, until it acquires them. The attempt must be one
  * transaction, or be repeatable.
  * @throws LockedOutError if another session held a lock during all attempts
  */
@@ -63,10 +65,10 @@ export async function retryLocked<T>(
       if (!TRANSIENT.has((error as { code?: string }).code ?? '')) throw error;
       if (attempts === attemptsMax) {
         const holders = await lastingHolders(db);
-        const suspicion = holders === '' ? '' : `, perhaps by ${holders}`;
+        const holdersNote = holders === '' ? '' : `, perhaps by ${holders}`;
         throw new LockedOutError(
-          `a table was locked each of ${attempts} times${suspicion}; ` +
-            'nothing was changed by this step: run it again',
+          `a table was locked each of ${attempts} times${holdersNote}; ` +
+            'nothing was changed by this step: run the command again',
           { cause: error },
         );
       }
@@ -94,28 +96,28 @@ export const setTimeouts = (
  * @throws LockedOutError after the timeout
  */
 async function acquireMigrationLock(
-  one: Kysely<Database>,
+  session: Kysely<Database>,
   { onHeld = () => {} }: LockWaitOptions,
 ): Promise<void> {
-  const timeoutMs = await lockTimeoutOf(one);
+  const timeoutMs = await lockTimeoutOf(session);
   const begun = performance.now();
   let isReported = false;
   // Polled, because a session that waits inside a statement blocks CREATE INDEX CONCURRENTLY.
   for (;;) {
     const { rows } = await sql<{ locked: boolean }>`
-      select pg_try_advisory_lock(${LOCK_KEY}::bigint) as locked`.execute(one);
+      select pg_try_advisory_lock(${LOCK_KEY}::bigint) as locked`.execute(session);
     if (rows[0]?.locked) return;
     const waitedMs = performance.now() - begun;
     if (timeoutMs > 0 && waitedMs >= timeoutMs) {
-      const holders = await holdersText(one, advisoryLock(LOCK_KEY));
+      const holders = await holdersText(session, advisoryLock(LOCK_KEY));
       throw new LockedOutError(
         `the lock for changes of schema and accounts is held by ${holders}; nothing was changed: ` +
-          'run it again, or end that session',
+          'run the command again, or end that session',
       );
     }
     if (!isReported && waitedMs > REPORT_HOLDERS_MS) {
       isReported = true;
-      onHeld(await holdersText(one, advisoryLock(LOCK_KEY)));
+      onHeld(await holdersText(session, advisoryLock(LOCK_KEY)));
     }
     await pause(POLL_MS);
   }
@@ -128,23 +130,24 @@ async function acquireMigrationLock(
  */
 export const withMigrationLock = <T>(
   db: Kysely<Database>,
-  work: (one: Kysely<Database>) => Promise<T>,
+  work: (session: Kysely<Database>) => Promise<T>,
   waitOptions: LockWaitOptions = {},
 ): Promise<T> =>
-  db.connection().execute(async (one) => {
-    await acquireMigrationLock(one, waitOptions);
+  db.connection().execute(async (session) => {
+    await acquireMigrationLock(session, waitOptions);
     try {
       // If this process is killed, the server cancels its last statement and releases its locks.
       await sql`set client_connection_check_interval = ${sql.lit(CHECK_MS)}`
-        .execute(one)
-        .catch(() => 'not supported on every system');
-      await setTimeouts(one);
-      return await work(one);
+        .execute(session)
+        // Not supported on every system.
+        .catch(() => {});
+      await setTimeouts(session);
+      return await work(session);
     } finally {
       // A broken connection has lost its settings and locks anyway.
-      await sql`reset lock_timeout`.execute(one).catch(() => {});
-      await sql`reset statement_timeout`.execute(one).catch(() => {});
-      await sql`reset client_connection_check_interval`.execute(one).catch(() => {});
-      await sql`select pg_advisory_unlock(${LOCK_KEY}::bigint)`.execute(one).catch(() => {});
+      await sql`reset lock_timeout`.execute(session).catch(() => {});
+      await sql`reset statement_timeout`.execute(session).catch(() => {});
+      await sql`reset client_connection_check_interval`.execute(session).catch(() => {});
+      await sql`select pg_advisory_unlock(${LOCK_KEY}::bigint)`.execute(session).catch(() => {});
     }
   });

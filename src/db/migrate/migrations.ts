@@ -81,7 +81,7 @@ async function exists(db: AnyDatabase, table: string): Promise<boolean> {
 }
 
 /** Creates the table of file hashes. Kysely creates its own table of migrations. */
-export const prepareFileTable = (db: AnyDatabase): Promise<unknown> =>
+export const createFileTable = (db: AnyDatabase): Promise<unknown> =>
   sql`create table if not exists migration_file (
     name text primary key,
     sha256 text not null check (sha256 ~ '^[0-9a-f]{64}$')
@@ -90,11 +90,11 @@ export const prepareFileTable = (db: AnyDatabase): Promise<unknown> =>
 /** The migrations that ran, by name; empty for a new database. */
 export async function migrationRuns(db: AnyDatabase): Promise<readonly MigrationRun[]> {
   if (!(await exists(db, 'kysely_migration'))) return [];
-  const sums = (await exists(db, 'migration_file'))
+  const hashes = (await exists(db, 'migration_file'))
     ? sql`(select sha256 from migration_file f where f.name = m.name)`
     : sql`null`;
   const { rows } = await sql<MigrationRun>`
-    select name, "timestamp" as "executedAt", ${sums} as sha256
+    select name, "timestamp" as "executedAt", ${hashes} as sha256
     from kysely_migration m order by name`.execute(db);
   return rows;
 }
@@ -108,13 +108,13 @@ export async function isAhead(db: AnyDatabase, names: readonly string[]): Promis
 /** Records the hashes of migration files. Does not change recorded ones. */
 export async function recordFiles(db: AnyDatabase, files: readonly MigrationFile[]): Promise<void> {
   const names = files.map(({ name }) => name);
-  const sums = files.map(({ sha256 }) => sha256);
+  const hashes = files.map(({ sha256 }) => sha256);
   await sql`
     insert into migration_file (name, sha256)
-    select * from unnest(${names}::text[], ${sums}::text[]) on conflict do nothing`.execute(db);
+    select * from unnest(${names}::text[], ${hashes}::text[]) on conflict do nothing`.execute(db);
 }
 
-/** Deletes the hash of a migration that is taken back. */
+/** Deletes the hash of a migration that is rolled back. */
 export const deleteFile = (db: AnyDatabase, name: string): Promise<unknown> =>
   sql`delete from migration_file where name = ${name}`.execute(db);
 
@@ -123,9 +123,9 @@ export const changedSince = (
   runs: readonly MigrationRun[],
   files: readonly MigrationFile[],
 ): readonly MigrationRun[] => {
-  const sums = new Map(files.map(({ name, sha256 }) => [name, sha256]));
+  const hashes = new Map(files.map(({ name, sha256 }) => [name, sha256]));
   return runs.filter(
-    ({ name, sha256 }) => sha256 !== null && (sums.get(name) ?? sha256) !== sha256,
+    ({ name, sha256 }) => sha256 !== null && (hashes.get(name) ?? sha256) !== sha256,
   );
 };
 
@@ -151,8 +151,8 @@ export function rejectUnreleased(
   const [first] = files;
   if (runs.length === 0 || runs.some(({ name }) => name === first?.name)) return;
   throw new MigrationDriftError(
-    'a version before 1.0.0 made this database, and 1.0.0 cannot migrate it: load the files into ' +
-      'a new database. The embedded database is new when DATA_DIR names another folder',
+    'a version before 1.0.0 created this database, and 1.0.0 cannot migrate it: load the files ' +
+      'into a new database. For a new embedded database, set DATA_DIR to another folder',
   );
 }
 
@@ -185,7 +185,7 @@ async function previewOf({ name, transaction, up }: MigrationFile): Promise<Prev
     dialect: {
       createAdapter: () => new PostgresAdapter(),
       createDriver: () => recorder,
-      createIntrospector: (of) => new PostgresIntrospector(of),
+      createIntrospector: (kysely) => new PostgresIntrospector(kysely),
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },
   });

@@ -74,8 +74,7 @@ const inTransaction = (db: Kysely<Database>, text: string): Promise<unknown> =>
 /**
  * Creates missing accounts, applies the settings and rights of `roles.sql`, and sets the given
  * passwords. Idempotent.
- * @throws RoleError for an invalid prefix or password, and if a newer version has migrated the
- * database
+ * @throws RoleError for an invalid prefix or password, or a database that a newer version migrated
  */
 export async function applyRoles(
   db: Kysely<Database>,
@@ -89,11 +88,11 @@ export async function applyRoles(
       `alter role ${roleName(prefix, login)} password '${scramVerifier(password)}';`,
   );
   const names = await migrationNames(FOLDER);
-  await withMigrationLock(db, async (one) => {
-    if (await isAhead(one, names)) {
+  await withMigrationLock(db, async (session) => {
+    if (await isAhead(session, names)) {
       throw new RoleError('a newer version has migrated this database: run its db roles instead');
     }
-    await inTransaction(one, [text, ...statements].join('\n'));
+    await inTransaction(session, [text, ...statements].join('\n'));
   });
 }
 
@@ -146,13 +145,13 @@ export async function accountOf(db: Kysely<Database>): Promise<SessionAccount> {
     select rolname as name,
       case when rolsuper then array['is a superuser'] else array_remove(array[
         case when rolcreaterole or rolcreatedb or rolreplication or rolbypassrls
-          then 'may make accounts or databases, replicate, or pass row security' end,
+          then 'may create accounts or databases, replicate, or bypass row security' end,
         case when exists (select from tables where pg_has_role(relowner, 'member'))
           then 'may act as the owner of the tables' end,
         case when writable.number > 0 then format('may write to %s tables', writable.number) end,
         case when has_schema_privilege('public', 'create')
             or has_database_privilege(current_database(), 'create, temporary')
-          then 'may make schemas or tables' end,
+          then 'may create schemas or tables' end,
         case when has_function_privilege(to_regprocedure('open_revision(text)'), 'execute')
           then 'may open revisions' end
       ], null) end as excess,

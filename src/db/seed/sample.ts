@@ -189,8 +189,8 @@ async function writePrices(trx: Trx, markets: readonly SampleMarket[]): Promise<
   return rows.length;
 }
 
-/** Called with the number of rows sent, the total, and the kind of row. */
-export type RowProgress = (done: number, total: number, what: string) => void;
+/** Called with the number of rows sent, the total, and the kind of row (`points` or `rates`). */
+export type RowProgress = (done: number, total: number, kind: string) => void;
 
 /** The points of one sample price. */
 export interface SampleSeries {
@@ -294,8 +294,8 @@ const NOTHING: SampleReport = { prices: 0, points: 0, rates: 0 };
 
 /**
  * Inserts sample prices, points and rates that the database never had, in one revision and one
- * batch. Does nothing if exactly these are loaded. Does not overwrite: points that differ count as
- * outdated.
+ * batch. Does nothing if exactly these are loaded. Never overwrites a stored value; one that differs
+ * is counted as outdated.
  */
 export async function writeSample(
   trx: Trx,
