@@ -131,7 +131,7 @@ function always(): PointColumns[] {
       const rounded = new RoundedColumn(columns.length, BY_RULE);
       for (let index = 0; index < columns.length; index += 1) {
         const value = exactValue(observations, name, index);
-        if (value) rounded.settleExact(index, value);
+        if (value) rounded.roundExactly(index, value);
       }
       return rounded;
     };

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
-import { inForce } from '../src/verify/schema.ts';
+import { schemaDefinitions } from '../src/verify/schema.ts';
 import { type TestDatabase, testDatabase } from '../test/support/database/database.ts';
 import { inTransaction } from '../test/support/database/minimal-data.ts';
 import { madeExamples } from '../test/support/prices/examples.ts';
@@ -53,7 +53,7 @@ async function writeReadme(): Promise<void> {
 /** Writes the files generated from the schema and the sample data of a database. */
 async function fromDatabase(test: Teardown, database: TestDatabase): Promise<void> {
   await write('src/db/schema.sql', await schemaText(database.pool));
-  const lines = await inTransaction(database.pool, inForce, 'rollback');
+  const lines = await inTransaction(database.pool, schemaDefinitions, 'rollback');
   await write('src/verify/in-force.txt', `${lines.join('\n')}\n`);
   // Answers are checked against openapi.yaml, which this module reads when it is loaded.
   await writeOpenapi();

@@ -79,14 +79,14 @@ async function start(): Promise<void> {
     process.stdout.write(answer);
     return;
   }
-  const given = readConfig();
-  const log = openLogOf(given);
+  const settings = readConfig();
+  const log = openLogOf(settings);
   warnOfMisspelt(log);
   // Reports invalid tracing settings before the database is prepared.
   tracingSettingsOf(process.env);
-  const prepared = await prepare(given, lifecycle);
+  const prepared = await prepare(settings, lifecycle);
   release = prepared.release;
-  const { config, url, usageUrl, own } = prepared;
+  const { config, url, usageUrl, bannerData } = prepared;
   logger = log.logger;
   logger.level = config.LOG_LEVEL;
   let address: string;
@@ -99,11 +99,11 @@ async function start(): Promise<void> {
     const tracing = await openTraces(logger, lifecycle);
     address = await serve({ config, url, usageUrl, logger, metrics, tracing }, lifecycle);
   }
-  if (own === null) return;
+  if (bannerData === null) return;
   // After the service listens: a failed start must not create a key.
   const { key, others } = await prepared.createDemoKey(address);
   lifecycle.throwIfShuttingDown();
-  process.stdout.write(bannerOf({ address, key, others, ...own }));
+  process.stdout.write(bannerOf({ address, key, others, ...bannerData }));
   wasBannerShown = true;
 }
 

@@ -48,14 +48,14 @@ interface ExportRun {
  * @throws FolderRefusal if the folder is not empty
  */
 async function claimFolder(folder: string): Promise<boolean> {
-  const made = await mkdir(folder, { recursive: true });
+  const created = await mkdir(folder, { recursive: true });
   const isEmpty = (await readdir(folder)).length === 0;
-  const taken = isEmpty ? await open(join(folder, MANIFEST_PART), 'wx').catch(nullIfExists) : null;
-  if (!taken) {
-    throw new FolderRefusal(`${folder} is not empty: an export needs a folder of its own`);
+  const claim = isEmpty ? await open(join(folder, MANIFEST_PART), 'wx').catch(nullIfExists) : null;
+  if (!claim) {
+    throw new FolderRefusal(`${folder} is not empty: an export needs a folder without files`);
   }
-  await taken.close();
-  return made !== undefined;
+  await claim.close();
+  return created !== undefined;
 }
 
 /** Two concurrent exports may find the same empty folder; only one creates the manifest. */
@@ -66,36 +66,36 @@ function nullIfExists(error: NodeJS.ErrnoException): null {
 
 /** Yields the bytes of a COPY and reports progress. */
 async function* withProgress(
-  job: ExportRun,
+  run: ExportRun,
   table: Table,
   statement: string,
 ): AsyncGenerator<Buffer> {
-  const { driver, request, meter } = job;
+  const { driver, request, meter } = run;
   for await (const bytes of driver.query(copyTo(statement))) {
     request.signal?.throwIfAborted();
     meter.rows += lineEnds(bytes);
     const done = Math.min(meter.rows, meter.total);
-    request.onProgress?.({ what: table.name, done, total: meter.total, unit: 'rows' });
+    request.onProgress?.({ item: table.name, done, total: meter.total, unit: 'rows' });
     yield bytes;
   }
 }
 
-async function writeRows(job: ExportRun, table: Table, sink: Sink): Promise<WrittenFile> {
-  const { format, markets } = job.request;
-  const bytes = withProgress(job, table, copyStatement(table, format, markets));
+async function writeRows(run: ExportRun, table: Table, sink: Sink): Promise<WrittenFile> {
+  const { format, markets } = run.request;
+  const bytes = withProgress(run, table, copyStatement(table, format, markets));
   if (format === 'parquet') return writeParquet(sink, table.columns, linesOf(bytes));
   for await (const each of bytes) await sink.write(each);
   return sink.finish();
 }
 
-async function writeTable(job: ExportRun, table: Table): Promise<ManifestFile> {
-  const { folder, format } = job.request;
+async function writeTable(run: ExportRun, table: Table): Promise<ManifestFile> {
+  const { folder, format } = run.request;
   const file = fileNameOf(table.name, format);
   const sink = await openSink(join(folder, file));
   try {
-    const written = await writeRows(job, table, sink);
+    const written = await writeRows(run, table, sink);
     const columns = table.columns.map(({ name, type }) => ({ name, type }));
-    const rows = job.counts.get(table.name) ?? 0;
+    const rows = run.counts.get(table.name) ?? 0;
     return { table: table.name, file, rows, ...written, columns };
   } catch (error) {
     await sink.abandon();
@@ -137,9 +137,9 @@ async function writeTables(driver: pg.PoolClient, request: ExportRequest): Promi
   if (!service) throw new Error('the table service has no row');
   const counts = await countRows(driver, tables, request.markets);
   const total = [...counts.values()].reduce((sum, each) => sum + each, 0);
-  const job: ExportRun = { driver, request, counts, meter: { rows: 0, total } };
+  const run: ExportRun = { driver, request, counts, meter: { rows: 0, total } };
   const files: ManifestFile[] = [];
-  for (const table of tables) files.push(await writeTable(job, table));
+  for (const table of tables) files.push(await writeTable(run, table));
   await driver.query('commit');
   return {
     ...ARCHIVE,
@@ -155,12 +155,16 @@ async function writeTables(driver: pg.PoolClient, request: ExportRequest): Promi
 }
 
 /** Removes the files of a failed export, so that it can be repeated. */
-async function removeFiles(folder: string, isMade: boolean, format: ArchiveFormat): Promise<void> {
+async function removeFiles(
+  folder: string,
+  isCreated: boolean,
+  format: ArchiveFormat,
+): Promise<void> {
   const names = ARCHIVED.map((each) => fileNameOf(each.name, format));
   for (const name of [...names, MANIFEST_FILE, MANIFEST_PART]) {
     await rm(join(folder, name), { force: true });
   }
-  if (isMade) await rm(folder, { recursive: true, force: true });
+  if (isCreated) await rm(folder, { recursive: true, force: true });
 }
 
 /**
@@ -171,7 +175,7 @@ async function removeFiles(folder: string, isMade: boolean, format: ArchiveForma
  * and the reason of the signal
  */
 export async function exportArchive(client: Client, request: ExportRequest): Promise<Manifest> {
-  const isMade = await claimFolder(request.folder);
+  const isCreated = await claimFolder(request.folder);
   try {
     const manifest = await withSession(client, request.signal, ({ driver }) =>
       writeTables(driver, request),
@@ -179,7 +183,7 @@ export async function exportArchive(client: Client, request: ExportRequest): Pro
     await writeManifest(request.folder, manifest);
     return manifest;
   } catch (error) {
-    await removeFiles(request.folder, isMade, request.format).catch(() => {});
+    await removeFiles(request.folder, isCreated, request.format).catch(() => {});
     throw error;
   }
 }

@@ -93,9 +93,11 @@ async function checkSum(
  * @throws ArchiveRefusal if it has
  */
 async function checkUnchanged({ entry, handle, stat }: ArchiveFile): Promise<void> {
-  const now = await handle.stat({ bigint: true });
+  const current = await handle.stat({ bigint: true });
   const isSame =
-    now.size === stat.size && now.mtimeNs === stat.mtimeNs && now.ctimeNs === stat.ctimeNs;
+    current.size === stat.size &&
+    current.mtimeNs === stat.mtimeNs &&
+    current.ctimeNs === stat.ctimeNs;
   if (!isSame) throw new ArchiveRefusal(`${entry.file} was changed while it was read`);
 }
 
@@ -154,7 +156,7 @@ async function checkSums({ request, files, manifest }: ImportRun): Promise<void>
   for (const file of files) {
     const onBytes = (bytes: number): void => {
       done += bytes;
-      request.onProgress?.({ what: `checking ${file.entry.file}`, done, total, unit: 'bytes' });
+      request.onProgress?.({ item: `checking ${file.entry.file}`, done, total, unit: 'bytes' });
     };
     await checkSum(file, onBytes, request.signal);
   }
@@ -169,7 +171,7 @@ async function* withProgress(
     request.signal?.throwIfAborted();
     meter.rows += lineEnds(piece);
     const done = Math.min(meter.rows, meter.total);
-    request.onProgress?.({ what: file.entry.table, done, total: meter.total, unit: 'rows' });
+    request.onProgress?.({ item: file.entry.table, done, total: meter.total, unit: 'rows' });
     yield piece;
   }
 }
@@ -181,18 +183,18 @@ function toRefusal(file: string, error: unknown): unknown {
   return new ArchiveRefusal(`${file}: ${message}${where ? ` (${where})` : ''}`, { cause: error });
 }
 
-async function loadTable(job: ImportRun, { name, columns }: Table): Promise<void> {
-  const file = job.files.find((each) => each.entry.table === name);
+async function loadTable(run: ImportRun, { name, columns }: Table): Promise<void> {
+  const file = run.files.find((each) => each.entry.table === name);
   if (!file) throw new Error(`no file was opened for ${name}`);
   const { entry } = file;
-  const copy = job.driver.query(
+  const copy = run.driver.query(
     copyFrom(
       `copy ${escapeIdentifier(name)} (${columnList(columns)}) from stdin
         (format csv, header match, encoding 'UTF8')`,
     ),
   );
   try {
-    await pipeline(Readable.from(withProgress(job, file)), copy);
+    await pipeline(Readable.from(withProgress(run, file)), copy);
   } catch (error) {
     throw toRefusal(entry.file, error);
   }
@@ -203,13 +205,13 @@ async function loadTable(job: ImportRun, { name, columns }: Table): Promise<void
   }
 }
 
-async function writeAll(job: ImportRun, tables: readonly Table[]): Promise<void> {
-  const { driver, manifest, files } = job;
+async function writeAll(run: ImportRun, tables: readonly Table[]): Promise<void> {
+  const { driver, manifest, files } = run;
   await liftLimits(driver);
   await withoutTriggers(driver, async () => {
     await requireEmpty(driver);
     await clearMigrated(driver);
-    for (const table of tables) await loadTable(job, table);
+    for (const table of tables) await loadTable(run, table);
     await setSequences(driver);
     await restoreOwn(driver);
   });
@@ -243,8 +245,8 @@ export async function importArchive(client: Client, request: ImportRequest): Pro
   );
   if (manifest.fileFormat !== 'csv') {
     throw new ArchiveRefusal(
-      `${folder} holds ${manifest.fileFormat} files, which are for reading elsewhere; ` +
-        'an import takes CSV: export again with --format csv',
+      `${folder} holds ${manifest.fileFormat} files, which cannot be imported; ` +
+        'an import needs CSV: export again with --format csv',
     );
   }
   const files = await openFiles(folder, manifest);
@@ -253,9 +255,9 @@ export async function importArchive(client: Client, request: ImportRequest): Pro
       const tables = await requireSchema(driver, manifest);
       await requireEmpty(driver);
       const total = manifest.files.reduce((sum, each) => sum + each.rows, 0);
-      const job: ImportRun = { driver, request, manifest, files, meter: { rows: 0, total } };
-      await checkSums(job);
-      await inApplyTransaction(db, () => writeAll(job, tables));
+      const run: ImportRun = { driver, request, manifest, files, meter: { rows: 0, total } };
+      await checkSums(run);
+      await inApplyTransaction(db, () => writeAll(run, tables));
       // The data is committed. If this fails, autovacuum does it later.
       await refreshStatistics(driver).catch(() => {});
     });

@@ -22,7 +22,7 @@ export class FolderRefusal extends Error {
 /** Progress of an export or import. */
 export interface ArchiveProgress {
   /** The current table, or the file that is checked. */
-  readonly what: string;
+  readonly item: string;
   readonly done: number;
   readonly total: number;
   readonly unit: 'rows' | 'bytes';
@@ -76,13 +76,13 @@ function versionFault(value: unknown): string | null {
   return `is of version ${JSON.stringify(version)}; this version reads ${ARCHIVE.version}`;
 }
 
-/** The fault of the list of files; null if it is valid. Own names keep paths inside the folder. */
+/** The fault of the list of files; null if it is valid. Derived names keep paths inside the folder. */
 function fileFault({ files, fileFormat }: Manifest, tables: readonly string[]): string | null {
   const named = files.map((each) => each.table);
   const missing = tables.filter((each) => !named.includes(each));
   if (missing.length > 0) return `lacks the tables ${missing.join(', ')}`;
-  const strange = named.find((each, at) => !tables.includes(each) || named.indexOf(each) !== at);
-  if (strange !== undefined) return `names a table too many: ${strange}`;
+  const unexpected = named.find((each, at) => !tables.includes(each) || named.indexOf(each) !== at);
+  if (unexpected !== undefined) return `names an unexpected table: ${unexpected}`;
   const wrong = files.find((each) => each.file !== fileNameOf(each.table, fileFormat));
   return wrong ? `names the file ${wrong.file} for ${wrong.table}` : null;
 }

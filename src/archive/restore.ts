@@ -19,7 +19,7 @@ export async function requireEmpty(driver: pg.ClientBase): Promise<void> {
   if (full.length === 0) return;
   throw new ArchiveRefusal(
     `the database holds data (${full.slice(0, 4).join(', ')}${full.length > 4 ? ' …' : ''}): ` +
-      'an import needs one that was only migrated',
+      'an import needs a database without data, such as a new one that was migrated',
   );
 }
 

@@ -14,10 +14,10 @@ interface ArchivedTable {
   readonly excludedColumns: readonly string[];
 }
 
-const whole = (name: string, ...leftOut: string[]): ArchivedTable => ({
+const whole = (name: string, ...excludedColumns: string[]): ArchivedTable => ({
   name,
   ofMarkets: null,
-  excludedColumns: leftOut,
+  excludedColumns,
 });
 
 const filtered = (name: string, ofMarkets: (markets: string) => string): ArchivedTable => ({
@@ -71,7 +71,7 @@ export const EXCLUDED_TABLES: Readonly<Record<string, string>> = {
   api_key: 'credentials belong to one installation',
   api_key_scope: 'credentials belong to one installation',
   key_audit: 'credentials belong to one installation',
-  rate_usage: 'what running services count means nothing later',
+  rate_usage: 'counts of running services are meaningless later',
   write_lock: 'has no rows',
   seal_lock: 'has no rows',
   access_scope: 'written by the migrate command',
@@ -178,7 +178,7 @@ export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
 
 /**
  * The names of the migrations that ran, in order.
- * @throws ArchiveRefusal if a newer version ran some, which may have created other tables
+ * @throws ArchiveRefusal if a newer version ran some of them: it may have created other tables
  */
 export async function migrationsOf(driver: pg.ClientBase): Promise<string[]> {
   const { rows } = await driver.query<{ name: string }>('select name from kysely_migration');

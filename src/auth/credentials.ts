@@ -9,7 +9,7 @@ interface Credential {
 /** RFC 6750, section 2.1: one space, then a b64token. The scheme's case does not matter. */
 const BEARER = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i;
 
-/** An API key by itself or after a scheme. No JSON Web Token begins with this prefix. */
+/** An API key, bare or after a scheme. No JSON Web Token begins with this prefix. */
 const KEY = /^(?:\S+ )?cps_/;
 
 const BASIC = /^Basic ([A-Za-z0-9+/]+=*)$/i;

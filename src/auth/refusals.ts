@@ -24,7 +24,7 @@ export const missingCredentials = (): Problem =>
 export const invalidApiKey = (): Problem =>
   unauthorized('invalid_api_key', 'The key in x-api-key is not a key of this service');
 
-/** A genuine key whose time is over. */
+/** A valid key that has expired. */
 export const expiredApiKey = (publicId: string, expiresAt: string): Problem =>
   unauthorized('api_key_expired', `The API key ${publicId} expired at ${expiresAt}`);
 

@@ -60,11 +60,11 @@ function barText(share: number): string {
   return `[${'#'.repeat(full)}${'-'.repeat(BAR - full)}] ${Math.floor(share * 100)} %`;
 }
 
-function shownArchive({ what, done, total, unit }: ArchiveProgress, seconds: number): Shown {
+function shownArchive({ item, done, total, unit }: ArchiveProgress, seconds: number): Shown {
   const name = unit === 'bytes' ? '' : ` ${unit}`;
   const amount = (value: number): string =>
     unit === 'bytes' ? `${(value / 1e6).toFixed(1)} MB` : countText(value);
-  const facts = [what, `${amount(done)} of ${amount(total)}${name}`];
+  const facts = [item, `${amount(done)} of ${amount(total)}${name}`];
   if (seconds > 0 && done > 0) {
     facts.push(`${amount(done / seconds)}${name}/s`);
     if (done < total) facts.push(`${timeText((seconds * (total - done)) / done)} left`);

@@ -75,7 +75,7 @@ function tokenFaults(env: Readonly<Record<string, string | undefined>>): string[
   );
   if (others.length === 0) return [];
   const all = [first, ...others].join(', ');
-  return [`${others[0]}: set only one of ${all}; they never mix`];
+  return [`${others[0]}: set only one of ${all}; they exclude each other`];
 }
 
 /**

@@ -110,7 +110,7 @@ const exactAt = ({ observations, name }: ColumnInput, index: number): Rational =
   return value;
 };
 
-/** Error of an average beside that of its sum: the factors, a division, a power of ten. */
+/** Error of an average in addition to that of its sum: the factors, a division, a power of ten. */
 const AVERAGE_ERROR = FACTOR_ERROR + 2.4e-16;
 
 /** Error of one addition, relative to the sum so far: at most 2^-53. */
@@ -118,13 +118,13 @@ const SUM_ERROR = 1.2e-16;
 
 /** The mean of the unrounded observations, rounded once. */
 function average(
-  work: ColumnInput,
+  input: ColumnInput,
   from: number,
   to: number,
   out: RoundedColumn,
   at: number,
 ): void {
-  const { stored, factors } = work;
+  const { stored, factors } = input;
   const count = to - from;
   let sum = 0;
   let amount = 0;
@@ -135,16 +135,16 @@ function average(
   }
   // If values cancel out, the error depends on their amounts, not on the small sum.
   const error = (amount / count) * (AVERAGE_ERROR + 2 * SUM_ERROR * count);
-  if (out.settle(at, sum / count, error)) return;
+  if (out.tryRound(at, sum / count, error)) return;
   let total = ZERO;
-  for (let index = from; index < to; index += 1) total = plus(total, exactAt(work, index));
+  for (let index = from; index < to; index += 1) total = plus(total, exactAt(input, index));
   const denominator = total.denominator * BigInt(count);
-  out.settleExact(at, { numerator: total.numerator, denominator });
+  out.roundExactly(at, { numerator: total.numerator, denominator });
 }
 
 /** The index of the observation that a method selects, compared as doubles. */
-function pick(work: ColumnInput, from: number, to: number): number {
-  const { stored, factors, method, observations } = work;
+function pick(input: ColumnInput, from: number, to: number): number {
+  const { stored, factors, method, observations } = input;
   if (method === 'first') return from;
   if (method === 'last') return to - 1;
   const native = observations.conversion === null;
@@ -167,11 +167,11 @@ function pick(work: ColumnInput, from: number, to: number): number {
 }
 
 /** The least or greatest of the unrounded observations, exactly. */
-function exactExtreme(work: ColumnInput, from: number, to: number): Rational {
-  const sign = work.method === 'max' ? -1 : 1;
-  let best = exactAt(work, from);
+function exactExtreme(input: ColumnInput, from: number, to: number): Rational {
+  const sign = input.method === 'max' ? -1 : 1;
+  let best = exactAt(input, from);
   for (let index = from + 1; index < to; index += 1) {
-    const value = exactAt(work, index);
+    const value = exactAt(input, index);
     if (sign * compare(value, best) < 0) best = value;
   }
   return best;
@@ -179,27 +179,27 @@ function exactExtreme(work: ColumnInput, from: number, to: number): Rational {
 
 /** Writes the observation that the method selects: stored, or converted and rounded. */
 function selected(
-  work: ColumnInput,
+  input: ColumnInput,
   from: number,
   to: number,
   out: RoundedColumn,
   at: number,
 ): void {
-  const { stored, factors, method, observations } = work;
-  const index = pick(work, from, to);
+  const { stored, factors, method, observations } = input;
+  const index = pick(input, from, to);
   if (observations.conversion === null) {
     out.copy(at, stored[index] as number, observations.columns.scale[index] as number);
     return;
   }
   const value = (stored[index] as number) * (factors[index] as number);
   // Two values that doubles cannot order also differ by less than this error.
-  if (out.settle(at, value, Math.abs(value) * FACTOR_ERROR)) return;
+  if (out.tryRound(at, value, Math.abs(value) * FACTOR_ERROR)) return;
   const byPlace = method === 'first' || method === 'last';
-  out.settleExact(at, byPlace ? exactAt(work, index) : exactExtreme(work, from, to));
+  out.roundExactly(at, byPlace ? exactAt(input, index) : exactExtreme(input, from, to));
 }
 
 function aggregateColumn(
-  work: ColumnInput,
+  input: ColumnInput,
   starts: Int32Array,
   unknown: Uint8Array,
   rounding: Rounding,
@@ -209,14 +209,14 @@ function aggregateColumn(
   for (let group = 0; group < length; group += 1) {
     const from = starts[group] as number;
     const to = starts[group + 1] as number;
-    if (unknown[group] === 1 || from === to || lacks(work, from, to)) out.clear(group);
-    else if (work.method === 'average') average(work, from, to, out, group);
-    else selected(work, from, to, out, group);
+    if (unknown[group] === 1 || from === to || lacks(input, from, to)) out.clear(group);
+    else if (input.method === 'average') average(input, from, to, out, group);
+    else selected(input, from, to, out, group);
   }
   return out;
 }
 
-/** The newest publication of each period, and the number of all its corrections. */
+/** The newest publication time of each period, and the sum of its corrections. */
 function provenance(columns: Columns, groups: Groups) {
   const publishedAt = new Float64Array(groups.length).fill(Number.NEGATIVE_INFINITY);
   const corrections = new Int32Array(groups.length);
@@ -267,8 +267,8 @@ export function aggregatedPoints(
   const factors = factorsOf(rated.observations);
   const column = (name: ValueName) => {
     const stored = rated.observations.columns[name];
-    const work: ColumnInput = { observations: rated.observations, name, stored, factors, method };
-    return aggregateColumn(work, rated.from, unknown, rounding);
+    const input: ColumnInput = { observations: rated.observations, name, stored, factors, method };
+    return aggregateColumn(input, rated.from, unknown, rounding);
   };
   const { publishedAt, corrections } = provenance(columns, groups);
   return {

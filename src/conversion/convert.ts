@@ -124,7 +124,7 @@ function convertColumn(
 ): DecimalColumn {
   const stored = observations.columns[name];
   const rounded = new RoundedColumn(stored.length, rounding);
-  rounded.settleProducts(stored, factors, FACTOR_ERROR, (index) =>
+  rounded.roundProducts(stored, factors, FACTOR_ERROR, (index) =>
     exactValue(observations, name, index),
   );
   return rounded;

@@ -128,7 +128,7 @@ export interface Segment {
   readonly lacking: readonly CurrencyRates[];
 }
 
-/** The last visited day on which each of these has a rate. */
+/** The last visited day with a rate of each leg, and of both. */
 interface Seen {
   from: number;
   to: number;
@@ -161,11 +161,11 @@ function computedSegments(pair: Legs): Segment[] {
     if (hasFrom) seen.from = day;
     if (hasTo) seen.to = day;
     if (hasFrom && hasTo) seen.both = day;
-    const now = lackingOn(pair, seen, day);
-    if (isSame(now, lacking)) continue;
+    const current = lackingOn(pair, seen, day);
+    if (isSame(current, lacking)) continue;
     segments.push({ first, last: day - 1, lacking });
     first = day;
-    lacking = now;
+    lacking = current;
   }
   return [...segments, { first, last: Number.POSITIVE_INFINITY, lacking }];
 }

@@ -7,7 +7,7 @@ import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.
 /** The source of exchange rates of an answer. */
 export interface RateSource {
   readonly slug: string;
-  /** The currency that it quotes against; null for an unknown source. */
+  /** The currency that the source quotes against; null for an unknown source. */
   readonly base: { readonly id: number; readonly iso: string } | null;
   /** The newest revision of its rates; "0" if it has none. */
   readonly revision: string;
@@ -52,9 +52,9 @@ async function sourcesAt(
 }
 
 /**
- * Chooses the source of exchange rates: the configured one. A sample source is chosen only if no
- * other source holds any rate at the revision. An answer uses one source; sources never complement
- * each other. A configured source that does not exist counts as one without rates.
+ * Chooses the source of exchange rates: the configured one, or a sample source if no other source
+ * has any rate at the revision. An answer uses one source; sources never complement each other. A
+ * configured source that does not exist counts as one without rates.
  * @param configured slug of the configured source
  * @param revision a revision, or null for the newest
  */

@@ -84,8 +84,8 @@ const GUARD_LEAST = 1e-12;
 const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * A column of rounded numbers. `settle` rounds a number in doubles if a double can decide it,
- * without allocation. `settleExact` rounds all others. Both give the same result.
+ * A column of rounded numbers. `tryRound` rounds a number in doubles if a double is precise enough,
+ * without allocation. `roundExactly` rounds all others. Both give the same result.
  */
 export class RoundedColumn implements DecimalColumn {
   readonly scaled: Float64Array;
@@ -122,7 +122,7 @@ export class RoundedColumn implements DecimalColumn {
    * with a power of ten included. Writes nothing and returns false if only exact arithmetic can
    * decide: near a tie, for large numbers, for 0 and for very small numbers.
    */
-  settle(at: number, value: number, error: number): boolean {
+  tryRound(at: number, value: number, error: number): boolean {
     const amount = value < 0 ? -value : value;
     const decimals = this.#fixed < 0 ? decimalsOfDouble(amount) : this.#fixed;
     if (decimals > EXACT_POWER_MAX) return false;
@@ -142,12 +142,12 @@ export class RoundedColumn implements DecimalColumn {
   }
 
   /**
-   * Rounds a column of products like `settle`. The code is inlined because conversions spend most
+   * Rounds a column of products like `tryRound`. The code is inlined because conversions spend most
    * of their time in this loop.
    * @param error bound on the relative error of a product
    * @param exactly the exact number at an index, called if doubles cannot decide
    */
-  settleProducts(
+  roundProducts(
     stored: Float64Array,
     factors: Float64Array,
     error: number,
@@ -178,7 +178,7 @@ export class RoundedColumn implements DecimalColumn {
       if (!(Math.abs(fraction - 0.5) > guard)) {
         const exact = exactly(index);
         if (exact === null) this.clear(index);
-        else this.settleExact(index, exact);
+        else this.roundExactly(index, exact);
         continue;
       }
       const rounded = fraction > 0.5 ? whole + 1 : whole;
@@ -188,7 +188,7 @@ export class RoundedColumn implements DecimalColumn {
   }
 
   /** Rounds a fraction exactly. */
-  settleExact(at: number, value: Rational): void {
+  roundExactly(at: number, value: Rational): void {
     const decimal = roundExact(value, this.#rounding);
     if (decimal.digits <= SAFE && decimal.digits >= -SAFE) {
       this.scaled[at] = Number(decimal.digits);

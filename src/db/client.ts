@@ -79,7 +79,7 @@ const types: pg.CustomTypesConfig = {
 
 /**
  * Separates the parameter `options` from an address. The driver would let it replace the options of
- * the service, such as the time zone of dates. These are appended to it instead, and take precedence.
+ * the service, such as the time zone of dates. The service appends its options, which then override.
  */
 function withoutOptions(url: string): { address: string; urlOptions: string } {
   const address = new URL(url);

@@ -40,10 +40,10 @@ export class Concurrency {
     return this.#running.size;
   }
 
-  /** Admits a request; null if `most` requests of the name are running. 0 is no limit. */
-  enter(name: string, most: number): Release | null {
+  /** Admits a request; null if `runningMax` requests of the name are running. 0 is no limit. */
+  acquire(name: string, runningMax: number): Release | null {
     const semaphore = this.#running.get(name) ?? new Semaphore(0, NO_QUEUE);
-    const release = semaphore.tryAcquire(most);
+    const release = semaphore.tryAcquire(runningMax);
     if (release === null) return null;
     this.#running.set(name, semaphore);
     return () => {

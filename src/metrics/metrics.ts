@@ -52,7 +52,7 @@ export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }
   });
   const refusals = new Counter({
     name: 'prices_refusals_total',
-    help: 'Requests that were refused or broke off, by the code of the problem',
+    help: 'Rejected requests and truncated answers, by problem code',
     labelNames: ['code'],
     registers,
   });

@@ -28,11 +28,11 @@ interface BookStatus {
 /** A metric without labels: its name without `prices_`, its help text, and its reader. */
 type NumericMetric = readonly [name: string, help: string, read: () => number];
 
-/** Adds gauges whose values the workers sum. */
+/** Adds gauges that are summed over the workers. */
 const gauges = (registry: Registry, ...all: readonly NumericMetric[]): void =>
   addGauges(registry, 'sum', all);
 
-/** Adds gauges of which the workers report the greatest value. */
+/** Adds gauges that are aggregated to the maximum over the workers. */
 const greatest = (registry: Registry, ...all: readonly NumericMetric[]): void =>
   addGauges(registry, 'max', all);
 
@@ -117,7 +117,7 @@ function database(registry: Registry, { pool, reads, link }: Client): void {
   );
 }
 
-/** Position of this node among nodes that read standbys. */
+/** Revision and lag of this node, to compare nodes that read standbys. */
 function replication(registry: Registry, { client: { link }, minRevision }: MetricSources): void {
   const { counts } = minRevision;
   greatest(
@@ -130,7 +130,7 @@ function replication(registry: Registry, { client: { link }, minRevision }: Metr
     ['standby', '1 if the server in use is a standby', () => (link.isStandby ? 1 : 0)],
     [
       'replication_lag_seconds',
-      'How long the server in use may have lacked committed data; 0 for a primary',
+      'Upper bound of the lag of the server in use behind the primary; 0 for a primary',
       () => link.lagMs / 1_000,
     ],
     [
@@ -157,7 +157,7 @@ function replication(registry: Registry, { client: { link }, minRevision }: Metr
     ['min_revision_waits', 'Requests that waited for their x-min-revision', () => counts.waits],
     [
       'min_revision_refusals',
-      'Requests that were refused because it did not come',
+      'Requests that were rejected because their x-min-revision was missing for too long',
       () => counts.refusals,
     ],
     [

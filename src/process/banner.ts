@@ -50,7 +50,7 @@ export function bannerOf({ address, key, others, example, notice }: BannerData):
     '',
     others.length === 0
       ? '  Ctrl-C stops the service and its database.'
-      : '  Ctrl-C stops the service; the last one that stops ends the database.',
+      : '  Ctrl-C stops the service; the last service that stops also stops the database.',
     '',
     '',
   ].join('\n');

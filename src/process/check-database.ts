@@ -35,8 +35,8 @@ async function identifierAt(url: string, timeoutMs: number): Promise<string | nu
 }
 
 /**
- * Refuses databases of another origin than the configured one: every server that is read or written
- * and responds must have DATABASE_SYSTEM_IDENTIFIER. The link checks the others once they respond.
+ * Rejects databases other than the configured one: every server that the service reads or writes,
+ * and that responds, must have DATABASE_SYSTEM_IDENTIFIER. The link checks the others once they respond.
  * @throws ConfigError with a line for each server that differs
  */
 export async function requireSystem(
@@ -71,7 +71,7 @@ async function checkRateSource(
   if (known.length === 0 || known.includes(FX_SOURCE)) return;
   logger.error(
     `FX_SOURCE: there is no source of exchange rates ${FX_SOURCE}, only ${known.join(', ')}; ` +
-      'no real rate is used until it is loaded',
+      'no real rates are used until that source is loaded',
   );
 }
 
@@ -110,8 +110,8 @@ export async function checkDatabase(
     if (await isSchemaCurrent(db)) return await checkRateSource(db, config, logger);
     const where = databaseAddressOf(config.DATABASE_URL ?? '') ?? 'the database';
     logger.error(
-      `DATABASE_URL: ${where} lacks the schema of this version, and every answer is 503 until it ` +
-        `has it; run: ${PROGRAM} db migrate`,
+      `DATABASE_URL: ${where} lacks the schema of this version; every answer is 503 until it is ` +
+        `migrated; run: ${PROGRAM} db migrate`,
     );
   } catch (error) {
     // The link logs an unreachable database.

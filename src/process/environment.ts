@@ -14,17 +14,17 @@ function settingsFolder(): string {
 }
 
 /**
- * Reads the settings: environment variables, with the file `.env` as defaults. A DATA_DIR that is
- * not in the environment is relative to the folder of that file. Secrets from files become
+ * Reads the settings: environment variables, with the file `.env` as defaults. A DATA_DIR from that
+ * file, or the default one, is relative to the folder of the file. Secrets from files become
  * environment variables, because pg and the workers read them there.
  * @throws ConfigError with a line for each invalid variable
  */
 export function readConfig(): Config {
   const folder = settingsFolder();
   const file = join(folder, '.env');
-  const given = process.env['DATA_DIR'];
+  const dataDir = process.env['DATA_DIR'];
   if (existsSync(file)) process.loadEnvFile(file);
-  if (folder !== '' && !given) {
+  if (folder !== '' && !dataDir) {
     process.env['DATA_DIR'] = resolve(folder, process.env['DATA_DIR'] || DATA_DIR);
   }
   const { secrets, faults } = secretsFromFiles(process.env);
@@ -36,8 +36,8 @@ export function readConfig(): Config {
   return configOf(process.env, faults);
 }
 
-/** True if the setting is set in the environment. */
-export const isGiven = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';
+/** True if the environment has a value for a setting. */
+export const isSet = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';
 
 /** Name of the system account that runs a command, for the ledger and the key audit. */
 export function actor(): string {

@@ -33,7 +33,7 @@ interface PostgresError extends Error {
 
 const UNREACHABLE = /^(ECONN|EAI_|ENOTFOUND|EHOST|ENET|ETIMEDOUT|28|3D000|53300|57P0|08)/;
 
-const NO_PASSWORD = 'it requires a password: add it to the address, or set PGPASSWORD';
+const NO_PASSWORD = 'a password is required: add it to the address, or set PGPASSWORD';
 
 /** Describes an error in one line, without secrets and without a stack. */
 export function sentenceOf(error: unknown): string {
@@ -53,7 +53,7 @@ export function sentenceOf(error: unknown): string {
   if (path && ['ENOENT', 'EACCES', 'EISDIR'].includes(code)) {
     const why = {
       ENOENT: 'there is no such file',
-      EACCES: 'this account may not',
+      EACCES: 'this account has no permission',
       EISDIR: 'it is a folder',
     };
     return `cannot use ${path}: ${why[code as keyof typeof why]} (${code})`;
@@ -64,7 +64,7 @@ export function sentenceOf(error: unknown): string {
   if (code === '53100') {
     return (
       `the disk of the database is full (${plain}); the transaction was rolled back: free ` +
-      'disk space, and run it again'
+      'disk space, and run the command again'
     );
   }
   if (code === '42501' && /to create database/.test(plain)) {
@@ -73,7 +73,7 @@ export function sentenceOf(error: unknown): string {
   if (code === '42501') {
     return (
       `${plain}: the account of DATABASE_URL may not do this; use the account for this task, ` +
-      `made by: ${PROGRAM} db roles`
+      `which this command creates: ${PROGRAM} db roles`
     );
   }
   return plain;

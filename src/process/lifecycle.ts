@@ -4,23 +4,23 @@ class ShutdownError extends Error {}
 
 /** Start and shutdown of the process: collects the steps that a shutdown must run. */
 export class Lifecycle {
-  readonly #undo: (() => Promise<void>)[] = [];
+  readonly #steps: (() => Promise<void>)[] = [];
   isShuttingDown = false;
   /** True if a signal caused the shutdown: load balancers then need notice before the stop. */
   isBySignal = false;
 
   /** Adds a step to the shutdown. Steps run in reverse order. */
   onShutdown(step: () => Promise<void>): void {
-    this.#undo.push(step);
+    this.#steps.push(step);
   }
 
   /** Aborts the start if a signal has arrived. @throws ShutdownError */
   throwIfShuttingDown(): void {
-    if (this.isShuttingDown) throw new ShutdownError('stopped while starting');
+    if (this.isShuttingDown) throw new ShutdownError('the process was stopped while it started');
   }
 
   async shutDown(): Promise<void> {
     this.isShuttingDown = true;
-    for (let step = this.#undo.pop(); step; step = this.#undo.pop()) await step().catch(report);
+    for (let step = this.#steps.pop(); step; step = this.#steps.pop()) await step().catch(report);
   }
 }

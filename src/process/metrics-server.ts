@@ -34,8 +34,8 @@ export async function serveMetrics(
   });
   server.listen(port, host);
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    const isTaken = error.code === 'EADDRINUSE';
-    const why = isTaken ? 'is taken by another program' : `cannot be used (${error.message})`;
+    const isInUse = error.code === 'EADDRINUSE';
+    const why = isInUse ? 'is in use by another program' : `cannot be used (${error.message})`;
     throw new ConfigError(`METRICS_PORT: ${port} on ${host} ${why}`);
   });
   return {

@@ -10,7 +10,7 @@ import { type ExamplePrice, examplePrice, lacksSamples, seed } from '../db/seed/
 import { requireSystem } from './check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
 import { ownSecret, withDevelopmentSecret } from './development.ts';
-import { isGiven } from './environment.ts';
+import { isSet } from './environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
 const DEMO_NAME = 'demo';
@@ -45,19 +45,25 @@ async function renewDemoKey({ db }: Client, address: string): Promise<DemoKey> {
     expiresAt: new Date(Date.now() + DEMO_LIFETIME_MS),
   });
   const others: string[] = [];
-  for (const { id, name, owner: of, status } of keys) {
-    const form = OWNER_FORM.exec(of ?? '');
+  for (const { id, name, owner: keyOwner, status } of keys) {
+    const form = OWNER_FORM.exec(keyOwner ?? '');
     if (name !== DEMO_NAME || form === null || status === 'revoked') continue;
     const [, other, identity] = form;
     if (other !== undefined && (await isAlive(identity ?? ''))) others.push(other);
-    else await revokeKey(db, id, 'a later start made another');
+    else await revokeKey(db, id, 'a later start created another key');
   }
   return { id: ownId, key, others };
 }
 
-/** Revokes the key of a stopping service. The key of a killed one is revoked by the next start. */
+/** Revokes the key of a stopping service. The next start revokes the key of a killed service. */
 async function revokeDemoKey({ db }: Client, id: string): Promise<void> {
   await revokeKey(db, id, 'the service that showed it stopped');
+}
+
+/** Data of the banner that are known before the service listens. */
+interface BannerData {
+  readonly example: ExamplePrice | null;
+  readonly notice: string | null;
 }
 
 /** A database that is ready for the service, and the settings to use with it. */
@@ -67,14 +73,14 @@ export interface Prepared {
   readonly url: string;
   readonly usageUrl: string | undefined;
   /** Data for the banner; null if the database is not embedded. */
-  readonly own: { readonly example: ExamplePrice | null; readonly notice: string | null } | null;
+  readonly bannerData: BannerData | null;
   /** Creates the demo key of a service that listens on the address. */
   createDemoKey(address: string): Promise<DemoKey>;
   /** Releases the embedded database. */
   release(): Promise<void>;
 }
 
-/** Prints a slow step of the start; a first start takes several seconds. */
+/** Prints a slow step of the start: the first start takes several seconds. */
 const printStep = (step: string): void => {
   process.stderr.write(`${step} …\n`);
 };
@@ -95,13 +101,13 @@ async function withWriter<T>(
 
 /** With a banner on a terminal, the log level defaults to `warn`. */
 function withLevel(config: Config, isEmbedded: boolean): Config {
-  const isQuiet = isEmbedded && process.stdout.isTTY === true && !isGiven('LOG_LEVEL');
+  const isQuiet = isEmbedded && process.stdout.isTTY === true && !isSet('LOG_LEVEL');
   return isQuiet ? ({ ...config, LOG_LEVEL: 'warn' } as Config) : config;
 }
 
 /**
  * Prepares the embedded database: runs migrations, creates the accounts, and loads the sample data
- * unless it has data.
+ * unless the database has data.
  * @param url address with the superuser
  * @returns the address with the reading account and with the usage account, and an example price
  */
@@ -129,16 +135,16 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
 }
 
 /** Returns the database of the settings, or starts and prepares the embedded one. */
-export async function prepare(given: Config, lifecycle: Lifecycle): Promise<Prepared> {
-  const chosen = await chooseDatabase(given, (step) => {
-    const what = step === 'starts' ? 'Starting PostgreSQL' : 'Using the PostgreSQL that runs';
-    printStep(`${what} in ${given.DATA_DIR}`);
+export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<Prepared> {
+  const chosen = await chooseDatabase(settings, (step) => {
+    const action = step === 'starts' ? 'Starting PostgreSQL' : 'Using the running PostgreSQL';
+    printStep(`${action} in ${settings.DATA_DIR}`);
   });
   const release = () => chosen.release();
   lifecycle.onShutdown(release);
-  await requireSystem(given, chosen.url, given.USAGE_DATABASE_URL);
+  await requireSystem(settings, chosen.url, settings.USAGE_DATABASE_URL);
   lifecycle.throwIfShuttingDown();
-  const config = withLevel(await withDevelopmentSecret(given), chosen.isEmbedded);
+  const config = withLevel(await withDevelopmentSecret(settings), chosen.isEmbedded);
   let ownKey: DemoKey | null = null;
   const createDemoKey = async (address: string): Promise<DemoKey> => {
     ownKey = await withWriter(chosen, config, (writer) => renewDemoKey(writer, address));
@@ -153,11 +159,12 @@ export async function prepare(given: Config, lifecycle: Lifecycle): Promise<Prep
   });
   if (!chosen.isEmbedded) {
     const usageUrl = config.USAGE_DATABASE_URL;
-    return { config, url: chosen.url, usageUrl, own: null, createDemoKey, release };
+    return { config, url: chosen.url, usageUrl, bannerData: null, createDemoKey, release };
   }
   const { url, usageUrl, example } = await withWriter(chosen, config, (writer) =>
     fillEmbedded(writer, chosen.url, config.DATA_DIR),
   );
   lifecycle.throwIfShuttingDown();
-  return { config, url, usageUrl, own: { example, notice: chosen.notice }, createDemoKey, release };
+  const bannerData = { example, notice: chosen.notice };
+  return { config, url, usageUrl, bannerData, createDemoKey, release };
 }

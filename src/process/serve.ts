@@ -44,12 +44,12 @@ async function listen(app: FastifyInstance, config: Config): Promise<number> {
     await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const taken = `PORT: ${config.PORT} on ${config.HOST} is taken by another program`;
+    const inUse = `PORT: ${config.PORT} on ${config.HOST} is in use by another program`;
     const why: Readonly<Record<string, string>> = {
-      EADDRINUSE: `${taken}; PORT=0 takes a free one`,
-      EACCES: `PORT: ${config.PORT} is not allowed to this account`,
+      EADDRINUSE: `${inUse}; PORT=0 selects a free port`,
+      EACCES: `PORT: ${config.PORT} needs rights that this account does not have`,
       EADDRNOTAVAIL: `HOST: ${config.HOST} is not an address of this machine`,
-      ENOTFOUND: `HOST: ${config.HOST} is not known`,
+      ENOTFOUND: `HOST: ${config.HOST} cannot be resolved`,
     };
     throw new ConfigError(why[code ?? ''] ?? `HOST, PORT: ${(error as Error).message}`);
   }
@@ -60,7 +60,7 @@ async function listen(app: FastifyInstance, config: Config): Promise<number> {
 const logConnectionLoss = (logger: Logger) => (error: Error) =>
   logger.debug({ err: error }, 'a connection to the database was lost');
 
-/** Logs the begin and the end of each outage once. */
+/** Logs the start and the end of each outage once. */
 const logOutage =
   (logger: Logger): NonNullable<LinkOptions['onChange']> =>
   (state, before, error) => {
@@ -72,19 +72,19 @@ const logOutage =
       log('info', null);
     } else {
       const wasLong = before === 'down';
-      log('info', `the database ${wasLong ? 'answers again' : 'was unavailable for a moment'}`);
+      log('info', `the database ${wasLong ? 'answers again' : 'was unavailable briefly'}`);
     }
   };
 
-/** The servers of an address; a change of the used server is logged. */
+/** The servers of an address. Logs each switch to another server. */
 function serversOf(
   address: string,
   purpose: 'read' | 'written to',
   logger: Logger,
 ): Pick<ClientOptions, 'url' | 'fallbackUrls' | 'onFailover' | 'onBehind'> {
   const [url = address, ...others] = serverAddressesOf(address);
-  const onMove = (why: Error, moved: string): void => {
-    const state = `${databaseAddressOf(moved)}`;
+  const onFailover = (why: Error, to: string): void => {
+    const state = `${databaseAddressOf(to)}`;
     const message = `the database is ${purpose} at ${state} from now on (${why.message})`;
     logStateChange(logger, {
       topic: `where the database is ${purpose}`,
@@ -96,10 +96,10 @@ function serversOf(
   const onBehind = (why: Error): void => {
     // At most once a minute.
     const state = new Date().toISOString().slice(0, 16);
-    const message = `${why.message}: nothing committed since is seen, nor that a key was revoked`;
+    const message = `${why.message}: answers lack later commits, and keys revoked since then still work`;
     logStateChange(logger, { topic: 'the standby', state, level: 'warn', message });
   };
-  return { url, fallbackUrls: others, onFailover: onMove, onBehind };
+  return { url, fallbackUrls: others, onFailover, onBehind };
 }
 
 /** Opens the read-only connections of requests. */
@@ -123,7 +123,7 @@ const openReader = ({ url, config, logger, tracing }: ServeOptions): Client =>
     intercept: tracing?.statement,
   });
 
-/** Opens a separate connection for usage data, so that requests keep all theirs. */
+/** Opens a separate connection for usage data, so that requests can use their whole pool. */
 function openUsage(url: string, config: Config, logger: Logger): Client {
   const client = openClient({
     ...serversOf(url, 'written to', logger),
@@ -142,8 +142,9 @@ function openUsage(url: string, config: Config, logger: Logger): Client {
 
 interface ServeOptions {
   readonly config: Config;
-  /** Address with the reading account, and with the account for usage data. */
+  /** Address with the reading account. */
   readonly url: string;
+  /** Address with the account for usage data. */
   readonly usageUrl: string | undefined;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
@@ -151,9 +152,9 @@ interface ServeOptions {
 }
 
 /** Starts the service on a database. Returns its address; the lifecycle stops it. */
-export async function serve(served: ServeOptions, lifecycle: Lifecycle): Promise<string> {
-  const { config, usageUrl, logger, metrics, tracing } = served;
-  const client = openReader(served);
+export async function serve(options: ServeOptions, lifecycle: Lifecycle): Promise<string> {
+  const { config, usageUrl, logger, metrics, tracing } = options;
+  const client = openReader(options);
   lifecycle.onShutdown(() => client.close());
   const usage = usageUrl === undefined ? null : openUsage(usageUrl, config, logger);
   if (usage) lifecycle.onShutdown(() => usage.close());

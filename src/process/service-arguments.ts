@@ -29,15 +29,15 @@ ${Object.entries(SETTINGS).map(settingLine).join('\n')}
 /** Moves `--workers` to the environment, where it overrides WORKERS. */
 function takeWorkers(args: readonly string[]): readonly string[] {
   const [first = '', second, ...rest] = args;
-  const [option, given] = first.split('=');
+  const [option, inline] = first.split('=');
   if (option !== '--workers') return args;
-  const number = given ?? second ?? '';
+  const number = inline ?? second ?? '';
   if (number === '') throw new UsageError('--workers: needs a number');
   const fault = faultOfSetting('WORKERS', number);
   // The message names the option, because WORKERS may not be set.
   if (fault !== null) throw new UsageError(`--workers: ${fault}`);
   process.env['WORKERS'] = number;
-  return given === undefined ? rest : args.slice(1);
+  return inline === undefined ? rest : args.slice(1);
 }
 
 /**

@@ -19,9 +19,9 @@ const write = (logger: Logger, { level, message }: StateChange): void => {
 };
 
 /** Logs a state change. A worker sends it to the primary process instead. */
-export function logStateChange(logger: Logger, news: StateChange): void {
-  if (cluster.isWorker && process.connected) process.send?.(news);
-  else write(logger, news);
+export function logStateChange(logger: Logger, change: StateChange): void {
+  if (cluster.isWorker && process.connected) process.send?.(change);
+  else write(logger, change);
 }
 
 /** Logs the state changes that workers send, once per state: all workers report an outage. */

@@ -38,13 +38,13 @@ export async function openTraces(
     level: 'info',
     message: `traces are sent to ${origin}`,
   });
-  const state = 'as JSON';
-  if (warning)
+  if (warning) {
     logStateChange(logger, {
-      topic: 'how traces are sent',
-      state,
+      topic: 'encoding of traces',
+      state: 'JSON',
       level: 'warn',
       message: warning,
     });
+  }
   return tracing;
 }

@@ -72,8 +72,8 @@ export class Workers {
   constructor(options: WorkersOptions) {
     this.#options = options;
     // The last of repeated options wins. Some options, such as --import, may be repeated.
-    const lacking = NODE_FLAGS.filter((each) => !process.execArgv.includes(each));
-    const execArgv = [...lacking, ...process.execArgv];
+    const missing = NODE_FLAGS.filter((each) => !process.execArgv.includes(each));
+    const execArgv = [...missing, ...process.execArgv];
     cluster.setupPrimary({ exec: options.program, args: [], execArgv });
   }
 
@@ -111,7 +111,7 @@ export class Workers {
     const { logger } = this.#options;
     for (const old of [...this.#listening]) {
       if (this.#stopping.signal.aborted) return;
-      // It exited and is replaced already.
+      // The worker has exited and is already being replaced.
       if (!this.#listening.has(old)) continue;
       // If the old worker exits now, this fork is its replacement.
       this.#retiring.add(old);
@@ -188,7 +188,7 @@ export class Workers {
 }
 
 const PROGRAM = fileURLToPath(
-  // The package holds JavaScript.
+  // The installed package contains JavaScript instead of TypeScript.
   new URL(`../server${extname(import.meta.filename)}`, import.meta.url),
 );
 /** Time after the drain of a worker, to close database connections and the metrics. */

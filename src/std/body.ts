@@ -118,11 +118,11 @@ export class BodyStream extends Readable {
     for await (const batch of batches) {
       for (const write of writesOf(batch)) {
         if (out.destroyed) return;
-        let free = true;
+        let hasRoom = true;
         // Writes of one turn are sent together. Without a length, each would become a chunk.
-        if (bytes === null) free = out.write(joined(write));
-        else for (const slice of write) free = out.write(slice);
-        if (!free) await drained(out);
+        if (bytes === null) hasRoom = out.write(joined(write));
+        else for (const slice of write) hasRoom = out.write(slice);
+        if (!hasRoom) await drained(out);
         // A fast client never makes the stream wait: yield, or other requests would starve.
         if (performance.now() - since < TURN_MS) continue;
         await turn();

@@ -22,7 +22,7 @@ export const PARQUET_TEXT: ParquetType = {
 /**
  * The type of exact decimals.
  * @param precision digits of a number
- * @param scale digits behind the point
+ * @param scale digits after the decimal point
  * @param bytes the fewest bytes that hold the digits and a sign
  */
 export const parquetDecimal = (precision: number, scale: number, bytes: number): ParquetType => ({
@@ -35,7 +35,7 @@ export const parquetDecimal = (precision: number, scale: number, bytes: number):
 });
 
 /**
- * A decimal number as a whole number of its last digit.
+ * A decimal number times 10^scale.
  * @throws RangeError for more decimals than the scale
  */
 export function scaledDecimal(text: string, scale: number): bigint {

@@ -18,9 +18,9 @@ interface QueueGroupOptions {
 }
 
 /**
- * The queues for one dependency, such as the database. An interruption of it stops their clocks.
- * Afterwards the waiters are a backlog, not overload: wider bounds apply until all queues were
- * empty once, or until a waiter timed out.
+ * The queues for one dependency, such as the database. An interruption of the dependency stops the
+ * clocks of its queues. Afterwards the waiters are a backlog, not overload: wider bounds apply until
+ * all queues have been empty once, or until a waiter has timed out.
  */
 export class QueueGroup {
   readonly #options: QueueGroupOptions;
@@ -28,14 +28,14 @@ export class QueueGroup {
   #isAway = false;
   #isDown = false;
   #isCatchingUp = false;
-  /** Work after which the dependency can take its full load again; null if there is none. */
+  /** Work after which the dependency can serve its full load again; null if there is none. */
   #recovery: Promise<unknown> | null = null;
 
   constructor(options: QueueGroupOptions = {}) {
     this.#options = options;
   }
 
-  /** True during an interruption: no permits are granted, and all clocks stand still. */
+  /** True during an interruption: no permits are granted, and all clocks are stopped. */
   get isAway(): boolean {
     return this.#isAway;
   }
@@ -126,7 +126,7 @@ interface Waiter {
   dueMs: number;
 }
 
-/** Most by which Node fires a timer early. */
+/** Maximum by which Node fires a timer early, in milliseconds. */
 const TIMER_MS = 1;
 
 /**
@@ -222,7 +222,7 @@ export class Semaphore {
       };
       const waiter: Waiter = {
         admit: () => {
-          // The end of the last waiter may restore the own bounds: acquire before it.
+          // `end` of the last waiter may restore the narrower bounds, so acquire before it.
           const acquired = this.tryAcquire();
           end();
           resolve(acquired);

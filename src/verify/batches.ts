@@ -37,9 +37,9 @@ export const BATCH_RULES: readonly Rule[] = [
   {
     name: 'batches-counted',
     meaning:
-      'The number of values with the number of a batch in its revision equals its inserted and ' +
-      'corrected values. No value has the number in an earlier revision. An undo restores ' +
-      'values with their original numbers.',
+      'In the revision of a batch, as many values name the batch as it inserted and corrected. ' +
+      'No value of an earlier revision names it. An undo restores values with their original ' +
+      'batch numbers.',
     broken: `
       with written as (
         select batch_id, revision, sum(rows) as rows from (${WRITTEN}) as w group by 1, 2)
@@ -59,8 +59,8 @@ export const BATCH_RULES: readonly Rule[] = [
   {
     name: 'batches-prices',
     meaning:
-      'The counts of added and changed prices of a batch are those of the price versions that ' +
-      'began in its revision.',
+      'The counts of added and changed prices of a batch equal the numbers of price versions ' +
+      'that began in its revision.',
     broken: `
       select b.revision, b.added, b.changed, coalesce(v.added, 0) as "addedFound",
         coalesce(v.changed, 0) as "changedFound"
@@ -74,8 +74,8 @@ export const BATCH_RULES: readonly Rule[] = [
   {
     name: 'batches-withdrawn',
     meaning:
-      'The counts of withdrawn values and removed prices of a batch are those of the rows that ' +
-      'ended in its revision without a successor.',
+      'The counts of withdrawn values and removed prices of a batch equal the numbers of rows ' +
+      'that ended in its revision without a successor.',
     broken: `
       select b.revision, b.withdrawn, b.removed, coalesce(w.rows, 0) as "withdrawnFound",
         coalesce(p.rows, 0) as "removedFound"

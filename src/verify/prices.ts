@@ -67,7 +67,7 @@ export const PRICE_RULES: readonly Rule[] = [
     name: 'corrections-counted',
     meaning:
       'A point has no corrections at its first publication and one more with each correction. ' +
-      'After a withdrawal it is published again with the same number.',
+      'A withdrawn point that is published again keeps its number of corrections.',
     broken: `
       select price_id, date, revision, corrections, expected
       from (

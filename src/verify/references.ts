@@ -1,7 +1,7 @@
 import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
 import type { Rule } from './rule.ts';
 
-/** A column, and the tables that it references: one of them must have the row. */
+/** A column, and the tables that it references: one of them must contain the row. */
 type ForeignKey = readonly [column: string, ...targets: string[]];
 
 const CURRENCY: ForeignKey = ['currency_id', 'currency'];

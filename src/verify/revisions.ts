@@ -1,7 +1,7 @@
 import { ANY_PRICE, OMITTED_CHANGES, type Rule, VERSIONED, type Versioned } from './rule.ts';
 
 /** Versions of a row that overlap, have an illegal gap, or begin after the current version. */
-const badChain = ({ table, key, mayReturn }: Versioned): string => {
+const brokenVersions = ({ table, key, mayBeRestored }: Versioned): string => {
   const keys = key.join(', ');
   const same = key.map((column) => `h.${column} = c.${column}`).join(' and ');
   return `
@@ -17,7 +17,7 @@ const badChain = ({ table, key, mayReturn }: Versioned): string => {
     ) as versions
   ) as chained
   where next < revision_to or (revision_to is null and next is not null)
-    or next = revision${mayReturn ? '' : ' or next > revision_to'}`;
+    or next = revision${mayBeRestored ? '' : ' or next > revision_to'}`;
 };
 
 /** Revisions that began or ended a row, by table. */
@@ -119,7 +119,7 @@ export const REVISION_RULES: readonly Rule[] = [
     meaning:
       'The versions of a row do not overlap, and the current version is the last. Versions of ' +
       'units have no gap; other rows may have been removed for a time.',
-    broken: VERSIONED.map(badChain).join(' union all '),
+    broken: VERSIONED.map(brokenVersions).join(' union all '),
   },
   {
     name: 'changes-counted',

@@ -17,10 +17,14 @@ export interface Versioned {
   readonly table: string;
   readonly key: readonly string[];
   /** True if a removed row may be restored under its key, as by an undo. */
-  readonly mayReturn: boolean;
+  readonly mayBeRestored: boolean;
 }
 
-const byId = (table: string, mayReturn = false): Versioned => ({ table, key: ['id'], mayReturn });
+const byId = (table: string, mayBeRestored = false): Versioned => ({
+  table,
+  key: ['id'],
+  mayBeRestored,
+});
 
 export const VERSIONED: readonly Versioned[] = [
   byId('currency', true),
@@ -28,8 +32,8 @@ export const VERSIONED: readonly Versioned[] = [
   byId('dimension_value', true),
   byId('product', true),
   byId('price', true),
-  { table: 'series', key: ['price_id', 'date'], mayReturn: true },
-  { table: 'fx_rate', key: ['source', 'currency_id', 'date'], mayReturn: true },
+  { table: 'series', key: ['price_id', 'date'], mayBeRestored: true },
+  { table: 'fx_rate', key: ['source', 'currency_id', 'date'], mayBeRestored: true },
 ];
 
 /** Subquery for the current and past rows of a versioned table, with the column `table`. */

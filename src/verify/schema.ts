@@ -68,7 +68,7 @@ select line from (
 ) as lines (line) order by line collate "C"`;
 
 /** Lists the definitions of this database, one per line. */
-export async function inForce(driver: pg.ClientBase): Promise<string[]> {
+export async function schemaDefinitions(driver: pg.ClientBase): Promise<string[]> {
   // PostgreSQL qualifies names outside of the search path.
   await driver.query('set local search_path = public, pg_temp');
   const { rows } = await driver.query<{ line: string }>(LINES);
@@ -87,24 +87,24 @@ const byName = (lines: readonly string[]): Map<string, string> =>
 /** Removes parentheses: a restored dump groups `a or b or c` differently. */
 const plain = (definition: string): string => definition.replace(/[()]/g, '');
 
-/** Unrecorded objects that would change which writes are allowed. Own indexes are allowed. */
+/** Unrecorded objects that would change which writes are allowed. Other indexes are allowed. */
 const MAY_NOT_BE_ADDED = /^(constraint|trigger|rule) /;
 
 /** The differences from the recorded schema of this version. */
-export async function notInForce(driver: pg.ClientBase): Promise<BrokenRow[]> {
+export async function schemaDifferences(driver: pg.ClientBase): Promise<BrokenRow[]> {
   const recorded = byName((await readFile(FILE, 'utf8')).trim().split('\n'));
-  const found = byName(await inForce(driver));
-  const changed = [...recorded].flatMap(([what, is]): BrokenRow[] => {
-    const now = found.get(what);
-    if (now === undefined) return [{ what, problem: 'is missing' }];
-    return plain(now) === plain(is)
+  const found = byName(await schemaDefinitions(driver));
+  const changed = [...recorded].flatMap(([what, expected]): BrokenRow[] => {
+    const definition = found.get(what);
+    if (definition === undefined) return [{ what, problem: 'is missing' }];
+    return plain(definition) === plain(expected)
       ? []
-      : [{ what, problem: 'is different', recorded: is, found: now }];
+      : [{ what, problem: 'is different', recorded: expected, found: definition }];
   });
-  const added = [...found].flatMap(([what, is]): BrokenRow[] =>
+  const added = [...found].flatMap(([what, definition]): BrokenRow[] =>
     recorded.has(what) || !MAY_NOT_BE_ADDED.test(what)
       ? []
-      : [{ what, problem: 'is not of this version', found: is }],
+      : [{ what, problem: 'is not of this version', found: definition }],
   );
   return [...changed, ...added];
 }
@@ -136,7 +136,10 @@ async function usedIds(driver: pg.ClientBase): Promise<BrokenRow[]> {
   const broken: BrokenRow[] = [];
   for (const { table, sequence, isReadable, maxId } of await identitiesOf(driver)) {
     if (!isReadable) {
-      broken.push({ table, problem: 'this account may not read its sequence: run db roles' });
+      broken.push({
+        table,
+        problem: 'this account may not read the sequence of the table: run db roles',
+      });
       continue;
     }
     const { rows: used } = await driver.query(
@@ -157,7 +160,7 @@ export const SCHEMA_RULES: readonly Rule[] = [
     meaning:
       'Every table, column, constraint, index, trigger and function of this version exists, is ' +
       'valid and enabled. There are no other constraints, triggers or rules.',
-    broken: notInForce,
+    broken: schemaDifferences,
   },
   {
     name: 'catalog-written',

@@ -83,7 +83,7 @@ function written(isTerminal: boolean, states: readonly Measured[]): string[] {
 }
 
 const rows = (done: number, total = 4_000): Measured => ({
-  what: 'series',
+  item: 'series',
   done,
   total,
   unit: 'rows',
@@ -94,7 +94,7 @@ t.test('progress in a pipe is a line for each 10 %, with rate and time left', as
     '20 % · series · 1,000 of 4,000 rows · 333 rows/s · 0:09 left\n',
     '100 % · series · 4,000 of 4,000 rows · 666 rows/s\n',
   ]);
-  const checking = { what: 'checking a.csv', done: 5e6, total: 1e7, unit: 'bytes' } as const;
+  const checking = { item: 'checking a.csv', done: 5e6, total: 1e7, unit: 'bytes' } as const;
   t.same(
     written(false, [{ ...checking, done: 0 }, checking, rows(2_000)]),
     [

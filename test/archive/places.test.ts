@@ -45,8 +45,8 @@ t.test('an export that fails leaves nothing behind and can be tried again', asyn
   await writeMinimalData(pool);
   const folder = await archivePath(t);
   const controller = new AbortController();
-  const onProgress = ({ what }: { what: string }) => {
-    if (what === 'price') controller.abort(new Error('enough'));
+  const onProgress = ({ item }: { item: string }) => {
+    if (item === 'price') controller.abort(new Error('enough'));
   };
   const request = { folder, format: 'csv', markets: null } as const;
   const aborted = exportArchive(client, { ...request, onProgress, signal: controller.signal });
@@ -96,7 +96,8 @@ t.test('a database that holds anything is not imported into', async (t) => {
   const importing = importArchive(target.client, { folder });
   t.match(await failureOf(importing), {
     name: 'ArchiveRefusal',
-    message: 'the database holds data (load_batch): an import needs one that was only migrated',
+    message:
+      'the database holds data (load_batch): an import needs a database without data, such as a new one that was migrated',
   });
   t.equal(await stateOf(target.pool), before);
   const twice = await imported(t, folder);

@@ -148,7 +148,7 @@ const SPOILT: Readonly<Record<string, Spoiling>> = {
   'it is in NDJSON': [
     'ndjson',
     async () => {},
-    /holds ndjson files, .* an import takes CSV: export again with --format csv$/,
+    /holds ndjson files, .* an import needs CSV: export again with --format csv$/,
   ],
   'it is in Parquet': ['parquet', async () => {}, /holds parquet files, .* with --format csv$/],
   'bytes are no UTF-8': [

@@ -18,8 +18,8 @@ const client = openClient({
   applicationName: 'archive worker',
 });
 let last = '';
-const onProgress = ({ what, unit }: ArchiveProgress): void => {
-  const text = `${unit} of ${what}`;
+const onProgress = ({ item, unit }: ArchiveProgress): void => {
+  const text = `${unit} of ${item}`;
   if (text !== last) process.stdout.write(`${text}\n`);
   last = text;
   if (text === process.env['KILLED_AT']) process.kill(process.pid, 'SIGKILL');

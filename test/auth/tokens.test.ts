@@ -196,7 +196,7 @@ t.test('a setting that no token could be checked with stops the start, by name',
   const jwk = JSON.stringify(publicKey.export({ format: 'jwk' }));
   await stop({ JWT_SECRET: jwk }, /^JWT_SECRET: is a key/);
   const both = { JWT_SECRET: SECRET, JWT_JWKS_URL: 'https://issuer.test/jwks' };
-  await stop(both, /never mix/);
+  await stop(both, /exclude each other/);
   const error = await authApp(t, { db, settings: { ...NO_TOKENS, ...both } }).catch((e) => e);
   t.type(error, TokenSettingError);
 });

@@ -3,12 +3,12 @@ import { Concurrency } from '../../src/limits/limits.ts';
 
 t.test('each name has its own places; 0 is no limit; nothing is left behind', async (t) => {
   const concurrency = new Concurrency();
-  const a = concurrency.enter('a', 1);
-  t.equal(concurrency.enter('a', 1), null);
-  const b = concurrency.enter('b', 1);
-  const more = [0, 0, 0].map((most) => concurrency.enter('a', most));
+  const a = concurrency.acquire('a', 1);
+  t.equal(concurrency.acquire('a', 1), null);
+  const b = concurrency.acquire('b', 1);
+  const more = [0, 0, 0].map((most) => concurrency.acquire('a', most));
   for (const leave of [a, b, ...more]) leave?.();
   a?.();
   t.equal(concurrency.size, 0);
-  t.ok(concurrency.enter('a', 1));
+  t.ok(concurrency.acquire('a', 1));
 });

@@ -33,7 +33,7 @@ t.test('a database that cannot be used is told at the start, in one line', async
     [closed.href, /cannot use 127\.0\.0\.1:1\/\S+ \(connect ECONNREFUSED/],
     [siblingUrl(url, 'no_such'), /cannot use \S+\/no_such \(database "no_such" does not exist\)/],
     [addressAs(url, 'nobody', 'hunter2'), /cannot use \S+ \(password authentication failed/],
-    [addressAs(url, 'nobody', ''), /cannot use \S+ \(it requires a password: add it to/],
+    [addressAs(url, 'nobody', ''), /cannot use \S+ \(a password is required: add it to/],
     [`${url}?sslmode=require`, /cannot use \S+ \(The server does not support SSL/],
   ];
   for (const [address, message] of cases) {

@@ -17,7 +17,7 @@ t.test('a second start leaves the first its key and tells of it; keys end', asyn
   const two = await second.until('stdout', 'Ctrl-C');
   t.match(two, `Runs on this data already  ${addressIn(one)}\n`);
   t.not(keyIn(one), keyIn(two));
-  t.match(second.stderr(), `Using the PostgreSQL that runs in ${env.DATA_DIR} …\n`);
+  t.match(second.stderr(), `Using the running PostgreSQL in ${env.DATA_DIR} …\n`);
   t.notMatch(second.stderr(), 'Starting PostgreSQL');
   for (const banner of [one, two]) t.equal(await statusOf(banner, keyIn(banner)), 200);
 

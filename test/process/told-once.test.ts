@@ -15,7 +15,7 @@ function log() {
   return { logger, lines };
 }
 
-const news = (state: string, message: string | null): StateChange => ({
+const changeTo = (state: string, message: string | null): StateChange => ({
   topic: 'the database',
   state,
   level: 'error',
@@ -29,7 +29,7 @@ t.test('what several workers notice is one line, each time that it happens', asy
     for (const state of ['lost', 'away', 'back']) {
       const line = state === 'lost' ? null : `it is ${state}`;
       for (let worker = 0; worker < 4; worker += 1)
-        cluster.emit('message', null, news(state, line));
+        cluster.emit('message', null, changeTo(state, line));
     }
   }
   for (const other of [null, 'text', {}, { type: 'metrics' }]) cluster.emit('message', null, other);
@@ -38,7 +38,7 @@ t.test('what several workers notice is one line, each time that it happens', asy
 
 t.test('a process without workers writes what it notices', async (t) => {
   const { logger, lines } = log();
-  for (const state of ['away', 'back']) logStateChange(logger, news(state, `it is ${state}`));
+  for (const state of ['away', 'back']) logStateChange(logger, changeTo(state, `it is ${state}`));
   t.same(lines, ['it is away', 'it is back']);
 });
 

@@ -78,7 +78,7 @@ t.test('workers that cannot start end the service, with what is wrong', async (t
   t.equal(await second.ended, 2);
   t.match(
     second.stderr(),
-    /PORT: \d+ on 127\.0\.0\.1 is taken by another program; PORT=0 takes a free one/,
+    /PORT: \d+ on 127\.0\.0\.1 is in use by another program; PORT=0 selects a free port/,
   );
 });
 

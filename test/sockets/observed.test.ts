@@ -197,7 +197,7 @@ t.test('the metrics have a port of their own, and tell the state of the parts', 
     serveMetrics(async () => metrics.registry, { port: server.port, host: '127.0.0.1' }),
     {
       name: 'ConfigError',
-      message: /^METRICS_PORT: \d+ on 127\.0\.0\.1 is taken by another program$/,
+      message: /^METRICS_PORT: \d+ on 127\.0\.0\.1 is in use by another program$/,
     },
   );
 });

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
-import { inForce, notInForce } from '../../src/verify/schema.ts';
+import { schemaDefinitions, schemaDifferences } from '../../src/verify/schema.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { inTransaction } from '../support/database/minimal-data.ts';
 
@@ -8,7 +8,7 @@ const FILE = new URL('../../src/verify/in-force.txt', import.meta.url);
 
 t.test('the record of what is in force is that of a freshly migrated database', async (t) => {
   const { pool } = await testDatabase(t);
-  const lines = await inTransaction(pool, inForce, 'rollback');
+  const lines = await inTransaction(pool, schemaDefinitions, 'rollback');
   const recorded = (await readFile(FILE, 'utf8')).trim().split('\n');
   t.strictSame(lines, recorded, 'after a migration: npm run generate');
   t.equal(new Set(lines.map((line) => line.split(':')[0])).size, lines.length);
@@ -24,7 +24,7 @@ t.test('what was made anew from its own definition, as by a restore, is the same
   const [different, again] = await inTransaction(
     pool,
     async (client) => {
-      const before = await inForce(client);
+      const before = await schemaDefinitions(client);
       const { rows } = await client.query<{ drop: string; make: string }>(`
         select format('drop trigger %I on %s', tgname, tgrelid::regclass) as drop,
           pg_get_triggerdef(oid) as make
@@ -39,8 +39,8 @@ t.test('what was made anew from its own definition, as by a restore, is the same
         await client.query(drop);
         await client.query(make);
       }
-      const after = await inForce(client);
-      return [await notInForce(client), after.filter((line) => !before.includes(line))];
+      const after = await schemaDefinitions(client);
+      return [await schemaDifferences(client), after.filter((line) => !before.includes(line))];
     },
     'rollback',
   );

@@ -48,19 +48,19 @@ export interface KeyInfo {
   readonly revokedReason: string | null;
   /** To the minute; null if it was never used. */
   readonly lastUsedAt: string | null;
-  /** Its own limits; null for those of the service. */
+  /** The limits of the key; null for those of the service. */
   readonly limits: KeyLimits | null;
   readonly replacedBy: string | null;
   readonly replaces: string | null;
 }
 
 /** @throws KeyError for a text that is empty, too long or has control characters */
-export function checkText(what: string, text: string): void {
-  if (text.trim() === '') throw new KeyError(`the ${what} must not be empty`);
+export function checkText(field: string, text: string): void {
+  if (text.trim() === '') throw new KeyError(`the ${field} must not be empty`);
   if (text.length > TEXT_LENGTH_MAX) {
-    throw new KeyError(`the ${what} has more than ${TEXT_LENGTH_MAX} characters`);
+    throw new KeyError(`the ${field} has more than ${TEXT_LENGTH_MAX} characters`);
   }
-  if (/[\p{Cc}\p{Cs}]/u.test(text)) throw new KeyError(`the ${what} has control characters`);
+  if (/[\p{Cc}\p{Cs}]/u.test(text)) throw new KeyError(`the ${field} has control characters`);
 }
 
 /** Rejects whole keys: a secret must not appear in an error message or a statement. */

@@ -37,7 +37,7 @@ function checkExpiry(expiresAt: Date | null): void {
 function checkLimits(limits: KeyLimits | null): void {
   if (limits === null) return;
   if ((limits.perMinute === null) !== (limits.burst === null)) {
-    throw new KeyError('a rate needs a burst, and a burst a rate');
+    throw new KeyError('a rate needs a burst, and a burst needs a rate');
   }
 }
 
@@ -154,8 +154,8 @@ export async function rotateKey(
   if (old.status !== 'active') throw new KeyError(`the key ${id} is ${old.status}; create another`);
   if (old.replacedBy !== null) {
     throw new KeyError(
-      `the key ${id} was rotated before, to ${old.replacedBy}: rotate that one; ` +
-        `\`keys revoke ${id}\` ends this one now`,
+      `the key ${id} was already replaced by ${old.replacedBy}: rotate that key; ` +
+        `\`keys revoke ${id}\` revokes the old key now`,
     );
   }
   const expiresAt = wanted === 'same-lifetime' ? expiryLike(old) : wanted;

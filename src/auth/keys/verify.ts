@@ -58,8 +58,8 @@ export async function findKey(
   publicId: string,
 ): Promise<KeyRecord | undefined> {
   const row = await db
-    .selectFrom(sql<{ id: string }>`(select ${publicId}::text as id)`.as('asked'))
-    .leftJoin('api_key', 'api_key.public_id', 'asked.id')
+    .selectFrom(sql<{ id: string }>`(select ${publicId}::text as id)`.as('requested'))
+    .leftJoin('api_key', 'api_key.public_id', 'requested.id')
     .select(['public_id', 'digest', 'expires_at', 'revoked_at', scopesOfRow.as('scopes')])
     .select(['rate_per_minute', 'rate_burst', 'concurrent'])
     .select(sql<number>`(1000 * extract(epoch from clock_timestamp()))::float8`.as('now_ms'))
@@ -77,7 +77,7 @@ export async function findKey(
   };
 }
 
-/** Compares a digest in constant time; an unknown key takes as long. */
+/** Compares a digest in constant time, which is the same for an unknown key. */
 const isDigestOf = (key: KeyRecord | undefined, digest: Uint8Array): boolean =>
   timingSafeEqual(digest, key?.digest ?? NO_DIGEST) && key !== undefined;
 

@@ -78,7 +78,8 @@ class KeySetCache {
 
   /** Fetches the key set. During the pause after a failure it rejects without a fetch. */
   readonly read = async (url: string, options: RequestInit): Promise<Response> => {
-    if (performance.now() < this.#notBefore) throw new Error('the key set failed a moment ago');
+    if (performance.now() < this.#notBefore)
+      throw new Error('the last fetch of the key set failed, and the retry is paused');
     try {
       const text = await textOf(await fetch(url, options), this.#bytesMax);
       this.#find = createLocalJWKSet(JSON.parse(text) as JSONWebKeySet);
@@ -224,10 +225,10 @@ function remoteSource(url: string, bytesMax: number): KeySource {
  */
 export async function keySourceOf(settings: KeySettings): Promise<KeySource | undefined> {
   const { JWT_SECRET, JWT_PUBLIC_KEY_FILE, JWT_JWKS_URL } = settings;
-  const given = [JWT_SECRET, JWT_PUBLIC_KEY_FILE, JWT_JWKS_URL].filter((each) => each);
-  if (given.length > 1) {
+  const used = [JWT_SECRET, JWT_PUBLIC_KEY_FILE, JWT_JWKS_URL].filter((each) => each);
+  if (used.length > 1) {
     throw new TokenSettingError(
-      'JWT_SECRET: JWT_SECRET, JWT_PUBLIC_KEY_FILE and JWT_JWKS_URL never mix; set one',
+      'JWT_SECRET: JWT_SECRET, JWT_PUBLIC_KEY_FILE and JWT_JWKS_URL exclude each other; set one',
     );
   }
   if (JWT_SECRET) return secretSource(JWT_SECRET);

@@ -6,7 +6,7 @@ const reject = (why: string): never => {
   throw invalidToken(new Error(why));
 };
 
-/** Strings and brackets of a JSON text; numbers, words and commas between them do not matter. */
+/** Strings and braces of a JSON text; all other tokens are irrelevant for member names. */
 const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/gs;
 
 /**
@@ -84,12 +84,12 @@ export function headerOf(token: string, allowed: readonly Algorithm[]): TokenHea
   bytesOf(signature);
   membersOf(payload);
   const header = membersOf(head);
-  const alg = allowed.find((each) => each === header['alg']) ?? reject('another algorithm');
+  const alg = allowed.find((each) => each === header['alg']) ?? reject('alg is not allowed');
   // RFC 7515, section 4.1.11: no extension is supported, so each critical one is rejected.
   if ('crit' in header) reject('a critical extension');
   const { typ, kid } = header;
   if (typ !== undefined && !(typeof typ === 'string' && TYPES.has(typ.toLowerCase()))) {
-    reject('another type');
+    reject('typ is not supported');
   }
   if (kid !== undefined && typeof kid !== 'string') return reject('kid is not a text');
   return { alg, kid };
@@ -121,10 +121,10 @@ function timeOf(claim: unknown, name: string): number {
 const optionalTimeOf = (claim: unknown, name: string): number | undefined =>
   claim === undefined ? undefined : timeOf(claim, name);
 
-function checkAudience(claim: unknown, ours: string): void {
+function checkAudience(claim: unknown, expected: string): void {
   const list = Array.isArray(claim) ? claim : [claim];
   if (!list.every((each) => typeof each === 'string')) reject('aud is not a text');
-  if (!list.includes(ours)) reject('aud is another');
+  if (!list.includes(expected)) reject('aud is not the audience of the service');
 }
 
 function listOf(claim: unknown, name: string): string[] {
@@ -149,7 +149,7 @@ function scopesOf(claims: Claims): Set<string> {
  * @throws Problem invalid_token or token_expired
  */
 export function principalOf(claims: Claims, rules: TokenRules, nowSeconds: number): Principal {
-  if (textOf(claims['iss'], 'iss') !== rules.issuer) reject('iss is another');
+  if (textOf(claims['iss'], 'iss') !== rules.issuer) reject('iss is not the trusted issuer');
   checkAudience(claims['aud'], rules.audience);
   const id = textOf(claims['sub'], 'sub');
   const exp = timeOf(claims['exp'], 'exp');

@@ -78,8 +78,8 @@ export const limitPrincipal =
       if (!verdict.isAllowed) throw tooFast(own, verdict);
     }
     if (isWaiting(request)) return done();
-    const leave = limits.concurrency.enter(name, own.concurrent);
-    if (leave === null) throw tooMany(own.concurrent);
-    work.onEnd(leave);
+    const release = limits.concurrency.acquire(name, own.concurrent);
+    if (release === null) throw tooMany(own.concurrent);
+    work.onEnd(release);
     done();
   };
