@@ -23,7 +23,7 @@ t.test('a drill says that a restored copy is the original, and leaves nothing', 
   const [, compared] = /(\d+) tables compared/.exec(stdout) ?? [];
   const [, seconds] = /^import +(\d+\.\d)$/m.exec(stdout) ?? [];
   t.ok(seconds);
-  const figures = { 'tables compared by a drill': Number(compared), 'put back in': `${seconds} s` };
+  const figures = { 'tables compared by a drill': Number(compared), 'restored in': `${seconds} s` };
   recordFigures('F44', figures);
   const left = `select datname from pg_database where datname like 'prices\\_drill\\_%'
     and datname not in (select datname from pg_stat_activity where datname is not null)`;

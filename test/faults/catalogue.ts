@@ -28,81 +28,85 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F13: {
     title: 'disk full',
     criterion:
-      'a load ends with exit code 1 and says so; nothing of it is left, and reading goes on ' +
-      '(without room for the log PostgreSQL ends, and comes back with it); it goes in once there ' +
-      'is room',
+      'a load ends with exit code 1 and a message; nothing of it is stored, and reads ' +
+      'continue (without space for its log, PostgreSQL ends, and returns with the space); the ' +
+      'load succeeds once there is space',
     files: ['test/ingest/disk-full.test.ts'],
     why:
-      'A small file system is filled to several degrees and loaded into; another one, with the ' +
-      'log of PostgreSQL on it, has no room at all',
+      'The test fills a small file system to several degrees and loads into it; a second file ' +
+      'system, which contains the log of PostgreSQL, is full',
   },
   F18: {
     title: 'malformed HTTP',
     criterion:
-      'a 4xx problem, and the connection is closed; no byte of it gets into another answer; ' +
-      'the service goes on',
+      'a 4xx problem, and the connection is closed; no byte of the request appears in another ' +
+      'answer; the service continues',
     files: ['test/sockets/malformed.test.ts'],
   },
   F20: {
-    title: 'a fuzzer of somebody else',
+    title: 'a third-party fuzzer',
     byHand: '0 × 5xx and 0 undocumented statuses in 2,073 requests',
-    why: 'See [its run](fault-runs.md#a-fuzzer-of-another-project); the one of this project is F19',
+    why:
+      'See [its run](fault-runs.md#a-fuzzer-of-another-project); the fuzzer of this project is ' +
+      'F19',
   },
   F22: {
     title: 'prototype pollution',
-    criterion: '400 for each such name; afterwards ({}).polluted is undefined',
+    criterion: '400 for each such name; ({}).polluted is undefined afterwards',
     files: ['test/http/refusals/400-many.test.ts'],
   },
   F26: {
     title: 'filters against an oracle',
     criterion:
-      '≥ 5,000 random requests over all markets: the same records and series as the plain ' +
-      'tables have; one filter more never adds a record; two parts are the whole',
+      '≥ 5,000 random requests over all markets: the same records and series as in the plain ' +
+      'tables; an additional filter never adds a record; the two parts of a divided list add ' +
+      'up to the whole',
     files: ['test/prices/filters.property.test.ts', 'test/prices/metamorphic.test.ts'],
   },
   F27: {
     title: 'records of another market',
-    criterion: 'every code of all markets asked of each: 0 records of another',
+    criterion: 'every code is requested in every market: 0 records of another market',
     files: ['test/prices/metamorphic.test.ts'],
   },
   F28: {
     title: 'forged tokens',
-    criterion: 'each a 401 with the same bytes, and no statement; no address in a token is asked',
+    criterion:
+      'each a 401 with the same bytes, and no statement; no address in a token is requested',
     files: ['test/auth/forgeries.test.ts', 'test/auth/key-confusion.test.ts'],
   },
   F29: {
-    title: 'clocks that differ',
-    criterion: 'good to the second: 30 s after exp, 30 s before nbf and iat, and no longer',
+    title: 'clock skew',
+    criterion: 'exact to the second: 30 s after exp, 30 s before nbf and iat, and no longer',
     files: ['test/auth/claims.test.ts'],
   },
   F33: {
     title: 'secrets in logs and answers',
     criterion:
-      '0 lines of the log, of that of PostgreSQL at its most talkative and of what a crash ' +
-      'says, 0 rows of any table and 0 answers with a key or a token; only the public id is shown',
+      '0 lines of the service log, of the most verbose PostgreSQL log and of the output of a ' +
+      'crash, 0 rows of any table and 0 answers with a key or a token; only the public id is ' +
+      'shown',
     files: [
       'test/sockets/secrets.test.ts',
       'test/sockets/secrets-kept.test.ts',
       'test/auth/log.test.ts',
     ],
-    why: 'A core dump is memory, and holds what requests under way have sent: switch them off',
+    why: 'A core dump is memory and contains the data of running requests: disable core dumps',
   },
   F34: {
     title: 'the matrix of scopes',
     criterion:
-      '17 × each scope, as key and as token: its own market 200, every other 403; no ' +
-      'credential 401, two 400',
+      '17 markets × each scope, as key and as token: 200 for its own market, 403 for every ' +
+      'other; 401 without a credential, 400 with two',
     files: ['test/http/scopes.test.ts'],
   },
   F39: {
     title: 'a loader killed at any moment',
-    criterion:
-      'the data are those of before or those of after, and the next run ends with all of it',
+    criterion: 'the data are those before or those after the load, and the next run completes it',
     files: ['test/ingest/killed/killed.test.ts', 'test/archive/killed.test.ts'],
   },
   F40: {
-    title: 'the same loads at once',
-    criterion: 'one effect; the same data as one after another; the counts add up',
+    title: 'concurrent loads of the same files',
+    criterion: 'one effect; the same data as by sequential loads; the counts add up',
     files: ['test/ingest/parallel.test.ts'],
   },
   F41: {
@@ -114,15 +118,15 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   },
   F42: {
     title: 'hostile files',
-    criterion: 'refused in words, by line or by part; nothing is stored',
+    criterion: 'rejected with a message, by line or by part; nothing is stored',
     files: ['test/ingest/rejects/hostile.test.ts', 'test/ingest/mapping/hostile.test.ts'],
   },
   F43: {
     title: 'migrations under load',
     criterion:
-      '0 requests fail, and their p99 grows ≤ 1 s, from the oldest schema that can be used and ' +
-      'on that of the next version; a table in use stops no reader; a runner that was killed ' +
-      'goes on where it was; from every version before all data stay',
+      '0 requests fail, and their p99 grows by ≤ 1 s, from the oldest supported schema and on ' +
+      'the schema of the next version; a table in use blocks no reader; a killed runner ' +
+      'continues where it stopped; all data of every earlier version remain',
     files: [
       'test/migrations/live.test.ts',
       'test/migrations/running.test.ts',
@@ -130,9 +134,9 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
     ],
   },
   F44: {
-    title: 'all data taken out and back',
+    title: 'all data exported and imported',
     criterion: 'all contents and answers of the copy are those of the original, byte for byte',
     files: ['test/cli/drill.test.ts', 'test/archive/same-answers.test.ts'],
-    why: 'Back to a moment was done by hand: [operations](operations.md)',
+    why: 'Point-in-time recovery was tested by hand: [operations](operations.md)',
   },
 };

@@ -109,5 +109,5 @@ t.test('a load whose log finds no room is not there; it goes in once there is', 
     t.match(report, { status: 'applied', counts: { inserted: rows } }, 'there is room, it goes in');
     t.strictSame(await findings(client), []);
   });
-  recordFigures('F13', { 'the log failed with': how });
+  recordFigures('F13', { 'writing the log failed with': how });
 });

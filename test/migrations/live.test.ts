@@ -39,7 +39,7 @@ async function noneFailed(t: Checks, asking: ClosedLoopLoad): Promise<void> {
   await asking.next(20);
   const { sent, failed, before, since } = await asking.stop();
   const longer = within(Math.max(0, since.p99Ms - before.p99Ms), 1_000);
-  const figures = { 'p99 more while it is migrated': longer };
+  const figures = { 'p99 increase during the migration': longer };
   recordFigures('F43', { requests: sent, failed: failed.length, ...figures });
   checkBounds(t, figures);
   t.same(failed, [], `none of ${sent} requests failed`);

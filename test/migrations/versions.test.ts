@@ -42,5 +42,5 @@ t.test('from each version to each later one and back, no number and no key chang
   const { rules } = await verify(client, others, () => {});
   const broken = rules.filter(({ count }) => count > 0);
   t.same(broken, [], 'all that must hold of the data holds');
-  recordFigures('F43', { 'versions before': versions.length - 1 });
+  recordFigures('F43', { 'earlier versions': versions.length - 1 });
 });

@@ -117,7 +117,7 @@ t.test('two ranges that meet hold together what the whole range holds', async (t
 
 t.test('no request of any market names a record of another', async (t) => {
   const marketOf = new Map(all.map((each) => [each.code, each.market]));
-  recordFigures('F27', { codes: marketOf.size, 'markets asked for them': SPECIFIED.length });
+  recordFigures('F27', { codes: marketOf.size, 'markets requested': SPECIFIED.length });
   for (const each of SPECIFIED) {
     const everyCode = [...marketOf.keys()];
     const answers = [await codesOf(each, {}), await codesOf(each, { codes: everyCode })];

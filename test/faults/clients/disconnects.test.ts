@@ -21,8 +21,8 @@ async function active({ pool }: TestDatabase): Promise<number> {
 
 fault(
   'F15',
-  'clients that leave',
-  'no statement runs ≤ 300 ms after the last left; the pool is whole; 0 × 500',
+  'clients that disconnect',
+  'no statement runs 300 ms after the last client disconnected; the pool is complete; 0 × 500',
   async (t) => {
     const database = await testDatabase(t);
     await fill(database, { prices: 60, points: 500 });
@@ -50,9 +50,9 @@ fault(
     });
     t.equal(last.status, 200);
     return {
-      'requests left': count,
+      'abandoned requests': count,
       failures: within(service.failures().length, 0, 'answers'),
-      'nothing runs after': within(afterwards, 300),
+      'no statement runs after': within(afterwards, 300),
     };
   },
 );
@@ -60,8 +60,8 @@ fault(
 fault(
   'F17',
   'a flood of idle connections',
-  'refused beyond CONNECTIONS_MAX; ≤ 60 MB more memory; who is inside is answered; a stop ' +
-    'takes ≤ 25 s',
+  'rejected beyond CONNECTIONS_MAX; ≤ 60 MB more memory; accepted connections are answered; a ' +
+    'stop takes ≤ 25 s',
   async (t) => {
     const most = byLength(200, 2_000);
     const flood = byLength(500, 5_000);
@@ -96,7 +96,7 @@ fault(
     t.equal(await service.running.ended, 0);
     return {
       connections: flood,
-      refused: closed >= flood ? flood - most + 1 : closed,
+      rejected: closed >= flood ? flood - most + 1 : closed,
       'memory grew': within(grew, 60, 'MB'),
       'stopped in': within(performance.now() - begun, 25_000),
     };

@@ -33,9 +33,10 @@ print(json.dumps(calls))`;
 
 fault(
   'F61',
-  'the Python client before a server that answers 429, 503 and 304, cuts connections and falls ' +
-    'silent, at random',
-  'no call lost or doubled; at most 4 attempts, none before Retry-After; none beyond its deadline',
+  'the Python client with a server that randomly answers 429, 503 and 304, cuts connections ' +
+    'and stops responding',
+  'no call lost or doubled; at most 4 attempts, none before Retry-After; none after its ' +
+    'deadline',
   (t) =>
     callsAgainstUnreliableServer(t, async (url) => {
       const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'key' };

@@ -111,7 +111,7 @@ function answered(
 fault(
   'F16',
   'slow loris: headers, bodies, readers',
-  'each is closed in its time and a second; others wait ≤ 2 × as long as without',
+  'each connection is closed within its timeout plus 1 s; others wait ≤ 2 × as long as without',
   async (t) => {
     const service = await startServiceProcess(t, database, TIMES);
     const count = byLength(20, 500);
@@ -141,8 +141,8 @@ fault(
 
 fault(
   'F16b',
-  'slow loris, all of them at once: headers, bodies',
-  'each is closed in its time and a second; others wait ≤ 2 × as long as without',
+  'slow loris, all connections at once: headers, bodies',
+  'each connection is closed within its timeout plus 1 s; others wait ≤ 2 × as long as without',
   async (t) => {
     const service = await startServiceProcess(t, database, TIMES);
     const count = byLength(20, 500);

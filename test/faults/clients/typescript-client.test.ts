@@ -37,9 +37,10 @@ console.log(JSON.stringify(calls));`;
 
 fault(
   'F61b',
-  'the TypeScript client before a server that answers 429, 503 and 304, cuts connections and ' +
-    'falls silent, at random',
-  'no call lost or doubled; at most 4 attempts, none before Retry-After; none beyond its deadline',
+  'the TypeScript client with a server that randomly answers 429, 503 and 304, cuts ' +
+    'connections and stops responding',
+  'no call lost or doubled; at most 4 attempts, none before Retry-After; none after its ' +
+    'deadline',
   (t) =>
     callsAgainstUnreliableServer(t, async (url) => {
       const env = { ...PLAIN_ENV, COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'key' };

@@ -77,9 +77,10 @@ async function guessAtOnce(test: Test, service: ServiceProcess): Promise<number>
 
 fault(
   'F31',
-  'API keys tried by brute force',
-  '0 accepted; no lookup for a bad checksum; unknown id and wrong secret answered alike, in the ' +
-    'same time (medians ≤ 50 µs apart); a network is held after 30 failures a minute',
+  'API keys guessed by brute force',
+  '0 accepted; no lookup for a bad checksum; the same answer for an unknown id and a wrong ' +
+    'secret, in the same time (medians ≤ 50 µs apart); a network is blocked after 30 failures a ' +
+    'minute',
   async (t) => {
     const database = await testDatabase(t);
     const proxy = await tcpProxyTo(t, database.url);
@@ -124,7 +125,7 @@ fault(
       accepted,
       'lookups for a bad checksum': lookups,
       'medians apart': within(apart, 50, 'µs'),
-      '401 before the network was held': refused,
+      '401 before the network was blocked': refused,
       '401 to bursts of 64 at once, afterwards': looks,
     };
   },

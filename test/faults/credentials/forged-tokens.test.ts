@@ -17,8 +17,9 @@ const LOOKS = { name: 'prices_looks_asked_total', labels: {} };
 
 fault(
   'F28b',
-  'forged tokens, sent to a service that runs: with its database, and without',
-  'each a 401 with the same bytes; /metrics counts each by its code; none looks at the database',
+  'forged tokens sent to a running service, with and without its database',
+  'each a 401 with the same bytes; /metrics counts each by its code; none causes a database ' +
+    'query',
   async (t) => {
     const database = await testDatabase(t);
     const proxy = await tcpProxyTo(t, database.url);

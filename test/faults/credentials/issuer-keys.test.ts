@@ -80,9 +80,9 @@ async function strangers(test: Test, ask: (kid: string) => Promise<string>) {
 
 fault(
   'F30b',
-  'an issuer that changes its keys, and one that is away for a day; keys that nobody knows',
-  'a new key works after 30 s, a removed one for ≤ 10 min; the keys read last hold for 24 h, not ' +
-    'longer; nothing is kept of keys that nobody knows, and ≤ 1 fetch each 30 s for them',
+  'an issuer that rotates its keys, and one that is unavailable for a day; unknown keys',
+  'a new key works after 30 s, a removed one for ≤ 10 min; the last keys that were read are ' +
+    'used for 24 h, not longer; unknown keys are not cached, and cause ≤ 1 fetch every 30 s',
   async (t) => {
     const forward = clockOf(t);
     const { issuer, ask, comesTo } = await world(t);
@@ -117,7 +117,7 @@ fault(
     t.ok(fetches <= allowed, `${fetches} fetches for strangers, ${allowed} allowed`);
     return {
       'hours without an issuer': 24,
-      'keys that nobody knows': STRANGERS,
+      'unknown keys': STRANGERS,
       'fetches for them': within(fetches, allowed, 'fetches'),
       'heap grew': within(grown, 4, 'MB'),
     };

@@ -117,9 +117,9 @@ async function hugeSet(test: Test): Promise<Record<'taken' | 'grown', Bounded>> 
 fault(
   'F30',
   'an issuer of tokens that fails',
-  '503 with Retry-After while no key was ever had; known keys go on; unknown key ids cost ≤ 1 ' +
-    'fetch each 30 s, ≤ 5 in the first 30 s of an issuer that never answered; of a key set of ' +
-    '50 MB ≤ 16 MB are taken, for ≤ 16 MB of memory; API keys are not concerned',
+  '503 with Retry-After if no key was ever read; known keys still work; unknown key ids cause ' +
+    '≤ 1 fetch every 30 s, ≤ 5 in the first 30 s of an issuer that never answered; of a key set ' +
+    'of 50 MB ≤ 16 MB are read, with ≤ 16 MB of memory; API keys are unaffected',
   async (t) => {
     let requests = 0;
     const many = byLength(100, 1_000);
@@ -154,7 +154,7 @@ fault(
       requests,
       'fetches for unknown keys': known,
       'of an issuer that never answered': unknown,
-      'taken of a key set of 50 MB': large.taken,
+      'read of a key set of 50 MB': large.taken,
       'memory for it': large.grown,
     };
   },

@@ -135,10 +135,11 @@ async function ended(test: Test, isDeaf: boolean): Promise<Seen[]> {
 
 fault(
   'F32',
-  'a key revoked, one that expires, and one that is rotated with a grace, each under load',
-  'revoked, the last 200 comes ≤ 1 s after the commit, ≤ 10 s when the sessions of the service ' +
-    'were ended; an expiry and a grace are kept to the second, also then; the new key works from ' +
-    'its commit on',
+  'a key that is revoked, one that expires, and one that is rotated with a grace period, each ' +
+    'under load',
+  'after a revocation, the last 200 comes ≤ 1 s after the commit, ≤ 10 s if the sessions of ' +
+    'the service were ended; expiry and grace period are exact to the second in both cases; the ' +
+    'new key works from its commit on',
   async (t) => {
     const plain = await revoked(t, false);
     const deaf = await revoked(t, true);
@@ -149,9 +150,9 @@ fault(
       'last 200 after': within(plain.workedMs, 1_000),
       'with sessions ended': within(deaf.workedMs, 10_000),
       'after an expiry': lastGood(0),
-      'after a grace': lastGood(1),
+      'after a grace period': lastGood(1),
       'after an expiry, with sessions ended': lastGood(2),
-      'after a grace, with sessions ended': lastGood(3),
+      'after a grace period, with sessions ended': lastGood(3),
     };
   },
 );

@@ -74,9 +74,9 @@ async function refusedOff({ db, pool }: TestDatabase, target: Target): Promise<n
 
 fault(
   'F59',
-  'clocks of service and database an hour apart, and that of the database set back',
-  'under load 0 answers of 5xx; revisions and their times strictly grow; a key ends to the ' +
-    'second and a moment to come is refused, both by the clock of the database',
+  'clocks of service and database an hour apart, and the database clock set back',
+  'under load 0 × 5xx; revisions and their times strictly increase; by the clock of the ' +
+    'database, a key expires to the second and a future instant is rejected',
   async (t) => {
     let requests = 0;
     let errors = 0;
@@ -110,9 +110,9 @@ fault(
     }
     return {
       requests,
-      'answers of 5xx': within(errors, 0, 'answers'),
-      'revisions or times that did not grow': within(misplaced, 0, 'runs'),
-      'key refused beside its end by at most': within(Math.max(...off), 1_000),
+      'answers with 5xx': within(errors, 0, 'answers'),
+      'revisions or times that did not increase': within(misplaced, 0, 'runs'),
+      'key rejected off its expiry by at most': within(Math.max(...off), 1_000),
     };
   },
 );

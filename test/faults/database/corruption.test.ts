@@ -45,9 +45,9 @@ async function spoil(path: string): Promise<void> {
 
 fault(
   'F14',
-  'a byte changed on the disk, under data checksums',
-  'never a wrong price: 500 or 503, each of which the metric counts that an alert watches, and ' +
-    'every answer that comes is what it was',
+  'a byte changed on the disk, with data checksums',
+  'never a wrong price: 500 or 503, each counted by a metric with an alert, and every ' +
+    'successful answer is unchanged',
   async (t) => {
     const cluster = await ownCluster(t);
     const ask = async (text: string): Promise<string> => {
@@ -83,8 +83,8 @@ fault(
     t.equal(alarms, ours, 'the alert counts what failed, and nothing else');
     return {
       answers: after.length,
-      'as they were': after.length - failed.length,
-      refused: failed.length,
+      unchanged: after.length - failed.length,
+      rejected: failed.length,
       wrong: within(wrong.length, 0, 'answers'),
       'counted for PricesInternalError': alarms,
     };
@@ -93,9 +93,9 @@ fault(
 
 fault(
   'F14b',
-  'a disk that brings nothing to it for good any more (EIO of each fsync), until it is mended',
-  'never a wrong price: only 503 with Retry-After while PostgreSQL is down, and the metric tells ' +
-    'it that an alert watches; then every answer is what it was',
+  'a disk that fails each fsync with EIO, until it is repaired',
+  'never a wrong price: only 503 with Retry-After while PostgreSQL is down, counted by a ' +
+    'metric with an alert; then every answer is unchanged',
   async (t) => {
     const cluster = await ownCluster(t, { fsync: 'on' });
     const service = await cluster.using((database) => startServiceProcess(t, database, ENV));
@@ -141,7 +141,7 @@ fault(
       'answers meanwhile': during.length,
       '503': during.filter(({ status }) => status === 503).length,
       wrong: within(wrong, 0, 'answers'),
-      'told for PricesDatabaseAway': 1,
+      'counted for PricesDatabaseAway': 1,
     };
   },
 );

@@ -84,8 +84,8 @@ async function whole(service: ServiceProcess): Promise<number> {
 
 fault(
   'F5c',
-  'a database behind a line that swallows everything for 60 s',
-  '503 or 504 within 10 s, no hang; the pool is whole ≤ 15 s after',
+  'a connection to the database that transmits nothing for 60 s',
+  '503 or 504 within 10 s, no hang; the pool is complete ≤ 15 s afterwards',
   async (t) => {
     const { proxy, service } = await wired(t);
     const load = openLoad(t, service, ASKS, byLength(20, 100));
@@ -102,7 +102,7 @@ fault(
       requests: all.length,
       '503 and 504': failed,
       longest: within(quantile(all, 1), 10_000),
-      'whole after': within(back, 15_000),
+      'pool complete after': within(back, 15_000),
     };
   },
 );
@@ -129,9 +129,9 @@ async function paced(test: Test, service: ServiceProcess, rate: number, needs: r
 
 fault(
   'F6',
-  'a slow database: 200 ms each way, 64 kB a second',
-  'slow answers or 503; p99 of good ones grows no more than the load; what is too much is shed ' +
-    'as 503 overloaded; no connection is lost for good: 0 in use afterwards',
+  'a slow connection to the database: 200 ms each way, 64 kB a second',
+  'slow answers or 503; p99 of successful answers grows no more than the load; excess load is ' +
+    'shed with 503 overloaded; no connection leaks: 0 in use afterwards',
   async (t) => {
     const { proxy, service } = await wired(t, WITH_METRICS);
     proxy.set({ latencyMs: 200, bytesPerSecond: 65_536, sliceBytes: 1_400 });
@@ -156,18 +156,18 @@ fault(
       '503 and 504': failed,
       'of them overloaded': shed,
       'p99 at 5 a second': `${Math.round(half.p99)} ms`,
-      'at 10 to that': within(full.p99 / half.p99, 2, '×'),
-      'at 40 to that': within(more.p99 / half.p99, 8, '×'),
+      'p99 at 10 a second': within(full.p99 / half.p99, 2, '×'),
+      'p99 at 40 a second': within(more.p99 / half.p99, 8, '×'),
       'in use afterwards': within(pool.inUse, 0, 'connections'),
-      'whole after': within(back, 15_000),
+      'pool complete after': within(back, 15_000),
     };
   },
 );
 
 fault(
   'F5b',
-  'a line that resets, half closes and cuts into pieces',
-  '0 × 500; answers as before once it is mended',
+  'a connection that resets, half-closes and fragments its bytes',
+  '0 × 500; answers as before once the connection works again',
   async (t) => {
     const { proxy, service } = await wired(t);
     proxy.set({ sliceBytes: 7 });
@@ -230,9 +230,9 @@ function causesIn(log: string): number {
 
 fault(
   'F8',
-  'every connection of the server taken by others',
-  'only 503 with Retry-After; the log tells each cause at most once a second; answers as soon as ' +
-    'some are free',
+  'every connection of the server used by other clients',
+  'only 503 with Retry-After; the log reports each cause at most once a second; answers as ' +
+    'soon as connections are free',
   async (t) => {
     const { service } = await wired(t);
     const load = openLoad(t, service, ASKS, byLength(20, 50));
@@ -253,12 +253,12 @@ fault(
     const most = Math.ceil(seconds) + 1;
     t.ok(causes > 0 && causes <= most, `${causes} lines tell why; at most ${most} may`);
     return {
-      'taken by others': taken.length,
+      'used by other clients': taken.length,
       requests: all.length,
       '503': tolerable(t, all),
-      'lines that tell why': within(causes, most, 'lines'),
-      'refused meanwhile': told,
-      'whole after': within(back, 5_000),
+      'lines with the cause': within(causes, most, 'lines'),
+      'rejected meanwhile': told,
+      'pool complete after': within(back, 5_000),
     };
   },
 );

@@ -153,8 +153,9 @@ async function atShares(test: Test, work: (load: Loaded, rate: number) => Promis
 
 fault(
   'F1',
-  'a busy session killed with SIGKILL, again and again under load',
-  '0 failed, with one core and with half a core; longest request ≤ 1 s with one; 0 × 500',
+  'a busy session killed with SIGKILL repeatedly, under load',
+  '0 failed requests, with one core and with half a core; longest request ≤ 1 s with one ' +
+    'core; 0 × 500',
   async (t) => {
     const rounds = byLength(2, 5);
     const figures = await atShares(t, async (load, rate) => {
@@ -172,8 +173,8 @@ fault(
 
 fault(
   'F2',
-  'PostgreSQL restarted, fast',
-  '0 failed, with one core and with half a core; longest request ≤ 1 s with one',
+  'PostgreSQL restarted in fast mode',
+  '0 failed requests, with one core and with half a core; longest request ≤ 1 s with one core',
   (t) =>
     atShares(t, async (load) => {
       await cluster.restart('fast');
@@ -183,8 +184,8 @@ fault(
 
 fault(
   'F2b',
-  'PostgreSQL restarted, immediate',
-  'only 503 with Retry-After while it is down; answers ≤ 2 s after it is back',
+  'PostgreSQL restarted in immediate mode',
+  'only 503 with Retry-After while PostgreSQL is down; answers ≤ 2 s after it is up again',
   async (t) => {
     const load = await loaded(t);
     await cluster.restart('immediate');
@@ -296,8 +297,8 @@ async function outage(test: Test, perSecond: number) {
 
 fault(
   'F5',
-  'a database behind a line that swallows everything for 0.5, 1 and 2 s',
-  '0 failed, with one core and with half a core',
+  'a connection to the database that transmits nothing for 0.5, 1 and 2 s',
+  '0 failed requests, with one core and with half a core',
   async (t) => {
     let figures: Figures = {};
     for (const share of SHARES) {
@@ -321,10 +322,10 @@ for (const [at, share] of SHARES.entries()) {
   const [name] = share;
   fault(
     at === 0 ? 'F56' : 'F56b',
-    `a database that is away for a moment, under 60 % of the load that it sustains ${name}`.trim(),
-    'for 0.5, 1 and 2 s: 0 failed, ≤ 32 MB more memory, ≤ 80 with the largest bodies; for 10 s: ' +
-      '503 after ≤ 2.5 s each, the later ones after ≤ 50 ms, the first answer ≤ 0.5 s after it ' +
-      'is back, and a p99 ≤ 2 × that of before within 2 s',
+    `a short outage of the database, under 60 % of the load that it sustains ${name}`.trim(),
+    'for 0.5, 1 and 2 s: 0 failed requests, ≤ 32 MB more memory, ≤ 80 MB with the largest ' +
+      'bodies; for 10 s: 503 after ≤ 2.5 s each, later ones after ≤ 50 ms, the first answer ≤ ' +
+      '0.5 s after the database is up again, and within 2 s a p99 ≤ 2 × that before',
     async (t) => {
       const { perSecond, figures } = await rateAt(t, quota, share, wired, QUESTIONS, RATE);
       const usual = await interrupted(t, 'cut', { asks: QUESTIONS, perSecond });
@@ -342,7 +343,7 @@ for (const [at, share] of SHARES.entries()) {
         'memory grew': within(usual.memory, 32, 'MB'),
         'largest bodies a second': rate.perSecond,
         'memory grew with them': within(largest.memory, 80, 'MB'),
-        'refused in 10 s': long.refused,
+        'rejected in 10 s': long.refused,
         'longest 503': within(long.first, 2_500),
         'longest later 503': within(long.later, 50),
         'answers after': within(long.answered, 500),
@@ -366,7 +367,8 @@ async function noticed(load: OpenLoad, begun = performance.now()): Promise<numbe
 fault(
   'F3',
   'the postmaster killed, and down for 10 s',
-  '/live 200; /ready 503 ≤ 2 s; only 503 with Retry-After ≤ 2.5 s; answers ≤ 2 s after it is back',
+  '/live 200; /ready 503 after ≤ 2 s; only 503 with Retry-After, each after ≤ 2.5 s; answers ' +
+    '≤ 2 s after the server is up again',
   async (t) => {
     const load = await loaded(t);
     const memory = await service.memory();
@@ -413,7 +415,7 @@ for (const [id, program, stoppedMs] of [
   fault(
     id,
     `one session of "${program}" stopped with SIGSTOP`,
-    '≤ 1 request fails: it is told, and what comes after it goes over another session',
+    '≤ 1 request fails, with an error response; later requests use another session',
     async (t) => {
       const load = await loaded(t);
       const [pid = 0] = await cluster.sessions(program);
@@ -433,8 +435,8 @@ for (const [id, program, stoppedMs] of [
 
 fault(
   'F4c',
-  'all of PostgreSQL stopped with SIGSTOP',
-  '503 or 504 within 10 s, no hang; answers ≤ 2 s after it goes on',
+  'all processes of PostgreSQL stopped with SIGSTOP',
+  '503 or 504 within 10 s, no hang; answers ≤ 2 s after PostgreSQL continues',
   async (t) => {
     const load = await loaded(t);
     const took = await whileStopped(await cluster.processes(), async () => {

@@ -86,7 +86,8 @@ async function onEachConnection(database: TestDatabase, ask: () => Promise<HttpA
 fault(
   'F7',
   'every connection to the database busy',
-  '503 overloaded with Retry-After ≤ 600 ms; what needs no connection ≤ 20 ms, health ≤ 50 ms',
+  '503 overloaded with Retry-After ≤ 600 ms; requests without a connection ≤ 20 ms, health ≤ ' +
+    '50 ms',
   async (t) => {
     const database = await testDatabase(t, { seeded: true });
     const minutes = {
@@ -131,10 +132,10 @@ fault(
     );
     t.equal((await send(agent, service, PRICES)).status, 200);
     return {
-      refused: refused.length,
+      rejected: refused.length,
       'longest refusal': within(quantile(refused, 1), 600),
-      'asked meanwhile': cheap.length + health.length,
-      'longest of what needs no connection': within(quantile(cheap, 1), 20),
+      'requests meanwhile': cheap.length + health.length,
+      'longest without a connection': within(quantile(cheap, 1), 20),
       'longest health': within(quantile(health, 1), 50),
     };
   },
@@ -175,7 +176,7 @@ async function timedOut(test: Test, database: TestDatabase, service: ServiceProc
 fault(
   'F9',
   'a statement that runs too long',
-  '504 query_timeout at 8 to 10 s; its session ends; the connection is used again',
+  '504 query_timeout after 8 to 10 s; its session ends; the connection is available again',
   async (t) => {
     const database = await testDatabase(t, { seeded: true });
     const limitMs = byLength(500, 8_000);
@@ -201,9 +202,9 @@ const NAMES = /permission|denied|relation|function|column|series"|gone|exist|sel
 
 fault(
   'F10',
-  'a right taken away, a function gone',
-  '500 internal_error and 503 schema_outdated, without a name in it; the metrics that the alerts ' +
-    'watch count each; answers again when it is mended',
+  'a revoked right, a dropped function',
+  '500 internal_error and 503 schema_outdated without a database name; the metrics of the ' +
+    'alerts count each; answers again after the repair',
   async (t) => {
     const database = await roledDatabase(t, { seeded: true });
     const account = { ...database, url: database.urlOf('service') };
@@ -246,7 +247,7 @@ fault(
     return {
       faults: faults.length,
       requests: answers,
-      'names told': within(named, 0, 'names'),
+      'names exposed': within(named, 0, 'names'),
       'counted for PricesInternalError': await since(internal, 0),
       'for PricesFailing': await since(failing, 1),
     };

@@ -153,9 +153,9 @@ const asked = await everywhere(database, [...texts, ...days]);
 
 fault(
   'F23',
-  'Unicode at its edges, in three time zones',
-  'no 5xx; NFC = NFD, full width = ASCII, case and space ignored; look-alikes match nothing; ' +
-    'the same bytes in each zone',
+  'edge cases of Unicode, in three time zones',
+  'no 5xx; NFC = NFD, full width = ASCII, case and space are ignored; look-alikes match ' +
+    'nothing; the same bytes in each zone',
   async (t) => {
     const dataOf = (answer: HttpAnswer | undefined): string =>
       JSON.stringify((JSON.parse(answer?.text ?? '{}') as { data: unknown }).data);
@@ -187,8 +187,8 @@ fault(
 fault(
   'F24',
   'random date ranges, in three time zones',
-  'each series is what comparing the texts of the days leaves of the whole; the same bytes in ' +
-    'each zone',
+  'each series has exactly the points whose dates, compared as text, lie in the range; the ' +
+    'same bytes in each zone',
   async (t) => {
     const parse = ({ text }: HttpAnswer): Found => JSON.parse(text) as Found;
     const wrong: string[] = [];

@@ -140,9 +140,9 @@ function asFastAgainAt(
 
 fault(
   'F45',
-  'more requests than can be answered: 1 ×, 2 ×, 4 ×, then half',
-  'good answers ≥ 80 % of the most, p99 of them ≤ 1 s, the rest 503 with Retry-After; as fast ' +
-    'as before ≤ 5 s after, and from a second after on: a p99 ≤ 2 × that of before',
+  'overload: 1 ×, 2 ×, 4 × the capacity, then half',
+  'good answers ≥ 80 % of the maximum, their p99 ≤ 1 s, the rest 503 with Retry-After; as ' +
+    'fast as before ≤ 5 s after the overload, and from 1 s after it a p99 ≤ 2 × that before',
   async (t) => {
     const service = await startServiceProcess(t, database, GATE);
     const load = startLoadThread(t, service, ASK);
@@ -175,11 +175,11 @@ fault(
     return {
       'capacity per second': Math.round(most),
       requests: answers.length,
-      refused: refused.length,
+      rejected: refused.length,
       'of a core for the clients': `${Math.round((user + system) / 10 / (over - begun))} %`,
       'good a second at 1, 2 and 4 ×': rates.map(Math.round).join(', '),
-      'good answers lost at the worst': within(100 * (1 - share), 20, '%'),
-      'p99 of good answers at the worst': within(
+      'largest loss of good answers': within(100 * (1 - share), 20, '%'),
+      'largest p99 of good answers': within(
         Math.max(...good.map((each) => quantile(each, 0.99))),
         1_000,
       ),
@@ -194,7 +194,7 @@ fault(
 fault(
   'F47',
   '256 MB, no price book, largest answers and slow readers at once',
-  'it never ends; every answer is whole or refused; ≤ 350 MB',
+  'the process survives; every answer is complete or rejected; ≤ 350 MB',
   async (t) => {
     const service = await startServiceProcess(t, database, {
       ...GATE,
@@ -236,7 +236,7 @@ fault(
       answers: answers.length,
       'MB each': Number((first.text.length / 2 ** 20).toFixed(1)),
       'slow readers': slow.length,
-      refused: answers.filter(({ status }) => status >= 500).length,
+      rejected: answers.filter(({ status }) => status >= 500).length,
       memory: within(memory, 350, 'MB'),
     };
   },

@@ -173,11 +173,12 @@ async function atTwo(test: Test, database: TestDatabase, both: readonly Target[]
 
 fault(
   'F35',
-  'twice the rate of a key, at one instance and at two; bursts at the edge of a window; keys ' +
-    'and tokens by turns; the store that they share taken away',
-  'accepted ≤ limit + 5 % in three windows, for a second instance ≤ 1 s of traffic more; a burst ' +
-    'at an edge ≤ the burst; keys by turns have a limit each, all tokens of a subject one; ' +
-    'what is told only goes down; of those who wait as told ≥ 99 % are answered; no 5xx',
+  'twice the rate limit of a key, on one instance and on two; bursts at the edge of a window; ' +
+    'alternating keys and tokens; an outage of the shared store',
+  'accepted ≤ limit + 5 % in three windows, with a second instance ≤ 1 s of traffic more; a ' +
+    'burst at an edge ≤ the burst limit; alternating keys have separate limits, all tokens of a ' +
+    'subject share one; the reported remaining requests and waits never increase; of clients ' +
+    'that wait as long as reported, ≥ 99 % are answered; no 5xx',
   async (t) => {
     const database = await testDatabase(t);
     const shared = { ...LIMITS, USAGE_DATABASE_URL: database.url };
@@ -212,7 +213,7 @@ fault(
     t.equal(failing, 0, 'the store is no reason to fail');
     return {
       requests: alone.answers.length + two.together.length + without.length,
-      'accepted of its allowance': within(alone.share, 105, '%'),
+      'accepted of the limit': within(alone.share, 105, '%'),
       'in a later window': within(
         alone.window,
         (1.05 * PER_SECOND * WINDOW_MS) / 1_000,
@@ -220,11 +221,11 @@ fault(
       ),
       'of two instances': within(accepted(two.together), two.most, 'requests'),
       'at an edge': within(edged, BURST, 'beyond the rate'),
-      'of each of two keys by turns': within(turns, 105, '%'),
+      'of each of two alternating keys': within(turns, 105, '%'),
       'of a subject with 200 tokens': within(subject, 105, '%'),
-      'waited as told': waited.retries + waitedAtTwo.retries,
-      'refused again': within(waited.percent, 1, '%'),
-      'refused again, of two instances': within(waitedAtTwo.percent, 1, '%'),
+      'waited as reported': waited.retries + waitedAtTwo.retries,
+      'rejected again': within(waited.percent, 1, '%'),
+      'rejected again, of two instances': within(waitedAtTwo.percent, 1, '%'),
       '5xx without the store': failing,
     };
   },

@@ -96,8 +96,9 @@ async function watched(test: Test, service: ServiceProcess, work: () => Promise<
 
 fault(
   'F51',
-  '10 connections × 1,500 pipelined requests that nobody reads, on each open address in turn',
-  '/live ≤ 250 ms; ≤ 50 MB and ≤ 100 file descriptors more; recovered ≤ 2 s after',
+  '10 connections × 1,500 pipelined requests whose answers are not read, on each public ' +
+    'address in turn',
+  '/live ≤ 250 ms; ≤ 50 MB and ≤ 100 file descriptors more; recovered ≤ 2 s afterwards',
   async (t) => {
     const service = await startServiceProcess(
       t,
@@ -162,7 +163,7 @@ async function documentLoops(test: Test, service: ServiceProcess, count: number)
 fault(
   'F51b',
   'a closed loop of 8 connections on the documents: 200, 304, Brotli',
-  'p99 of requests for prices ≤ 2 × that without',
+  'p99 of price requests ≤ 2 × that without the loop',
   async (t) => {
     const service = await startServiceProcess(t, database, LIMITS);
     const ask = { path: '/v3/prices/nickel', body: '{}' };
@@ -201,8 +202,8 @@ const REFUSED = { name: 'prices_refusals_total', labels: { code: /^missing_crede
 
 fault(
   'F51c',
-  'twice as many connections as there are places, none of which reads its refusals',
-  'requests for prices are answered: 0 × 503',
+  'twice as many connections as slots, none of which reads its rejections',
+  'price requests are answered: 0 × 503',
   async (t) => {
     const places = byLength(1, 4);
     const waiting = { WAITING_MAX: '128', WAITING_MS_MAX: '500' };
@@ -238,7 +239,7 @@ fault(
     return {
       connections: callers.length,
       requests: prices.answers.length,
-      refused: within(refused.length, 0, 'requests'),
+      rejected: within(refused.length, 0, 'requests'),
       'p99 after': `${quantile(after, 0.99).toFixed(1)} ms`,
       'p99 with': `${quantile(during, 0.99).toFixed(1)} ms`,
     };
@@ -247,8 +248,8 @@ fault(
 
 fault(
   'F52',
-  '2,000 refused senders of largest bodies, of which the last byte never comes',
-  '≤ 50 MB more memory; each has its refusal and is closed; /live is answered',
+  '2,000 rejected senders of largest bodies whose last byte never arrives',
+  '≤ 50 MB more memory; each sender gets its rejection and is disconnected; /live is answered',
   async (t) => {
     const service = await startServiceProcess(
       t,
@@ -284,7 +285,7 @@ fault(
     });
     return {
       senders: count,
-      'without their refusal': within(count - refused, 0, 'answers'),
+      'without their rejection': within(count - refused, 0, 'answers'),
       'memory grew': within(before + seen.grown - warm, 50, 'MB'),
       'of it held after a collection': within(held, 50, 'MB'),
       'longest /live': `${Math.round(seen.longest)} ms`,
@@ -300,7 +301,7 @@ const limitDescriptors = (pid: number, most: number): void => {
 fault(
   'F53',
   'the limit of file descriptors is reached',
-  'it goes on; accepts and answers again ≤ 2 s after connections are closed',
+  'the service continues; it accepts and answers again ≤ 2 s after connections are closed',
   async (t) => {
     const service = await startServiceProcess(t, database);
     const { pid = 0 } = service.running.child;

@@ -12,8 +12,9 @@ const SECRET = 'hunter2-hunter2-hunter2';
 
 fault(
   'F48',
-  'wrong settings, and a database that does not fit',
-  'it ends at once with one line that names the setting and no secret, or starts and is not ready',
+  'invalid settings, and a database that does not match them',
+  'the process ends at once with one line that names the setting and no secret, or it starts ' +
+    'and is not ready',
   async (t) => {
     const database = await seededDatabase(t);
     const taken = createServer().listen(0, '127.0.0.1');
@@ -56,8 +57,8 @@ fault(
     }
     return {
       'settings tried': tried.length,
-      'started all the same': started,
-      'secrets told': told,
+      'started nevertheless': started,
+      'secrets exposed': told,
     };
   },
 );
@@ -65,8 +66,8 @@ fault(
 fault(
   'F48b',
   'a database that cannot be used, or has another schema',
-  'it starts; where the database cannot be used it is not ready and requests are 503; with a ' +
-    'schema that is behind it is not ready, with a later one it is; no secret is in its log',
+  'the service starts; if the database cannot be used, it is not ready and requests get 503; ' +
+    'with an older schema it is not ready, with a newer one it is; its log contains no secret',
   async (t) => {
     const good = await seededDatabase(t);
     const [behind, ahead] = [

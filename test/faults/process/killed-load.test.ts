@@ -79,9 +79,9 @@ async function midway(
 
 fault(
   'F39b',
-  'the command that loads ended by SIGTERM and by SIGKILL at random moments, and its session',
-  'the data are those of before or those of after; exit code 143 and a line that says so after ' +
-    'SIGTERM, 1 and a line where the session was ended; the next run ends with all of it',
+  'the load command ended by SIGTERM and by SIGKILL at random moments, and its session ended',
+  'the data are those before or those after the load; exit code 143 with a message after ' +
+    'SIGTERM, 1 with a message if the session was ended; the next run completes the load',
   async (t) => {
     const file = await fileOf(t, points(...valuesOf('A', 1), ...valuesOf('B', 5)));
     let scene = await sceneOf(t);
@@ -125,6 +125,10 @@ fault(
     }
     t.equal(await load(t, scene, file).ended, 0);
     t.equal(await contentOf(scene.pool), after, 'running it again leads to the same data');
-    return { moments: MOMENTS + 2, 'found as before': found.before + 2, 'as after': found.after };
+    return {
+      moments: MOMENTS + 2,
+      'data as before': found.before + 2,
+      'data as after': found.after,
+    };
   },
 );

@@ -161,7 +161,7 @@ fault('F55', 'the disk of the log is full, under load', MUST, async (t) => {
   return { disk: mount === null ? '/dev/full' : 'tmpfs', ...figures };
 });
 
-fault('F55b', 'the reader of the log stands still, then closes, under load', MUST, async (t) => {
+fault('F55b', 'the reader of the log stalls, then closes, under load', MUST, async (t) => {
   const log = await pipe(t);
   const service = await loggingTo(t, log.writeEnd, { ...BUFFER, WORKERS: '2' });
   let text = '';
@@ -223,8 +223,8 @@ async function askWithout(t: Test, port: number, ms: number): Promise<number> {
 
 fault(
   'F55c',
-  'refusals and health checks without a credential, as many as the machine gives',
-  'the log grows by ≤ 1 MB a second; each request is in a line of its own or in a summary',
+  'rejections and health checks without a credential, as many as the machine can send',
+  'the log grows by ≤ 1 MB a second; each request is in its own line or in a summary',
   async (t) => {
     const folder = await makeFolder();
     t.teardown(folder.remove);

@@ -65,8 +65,8 @@ async function childrenOf(parent: number): Promise<number[]> {
 
 fault(
   'F36',
-  'workers replaced one by one, under load over kept and over new connections',
-  '0 of ≥ 5,000 requests fail over 15 replacements; the stop after them ≤ 2 s',
+  'workers replaced one by one, under load over kept-alive and new connections',
+  '0 of ≥ 5,000 requests fail over 15 replacements; the stop after them takes ≤ 2 s',
   async (t) => {
     const { running, port, key } = await ofTwoWorkers(t);
     const replaced = counted(running, /all 2 workers were replaced/);
@@ -107,8 +107,8 @@ fault(
 
 fault(
   'F36b',
-  'workers killed with SIGKILL while they are replaced; the first process',
-  'as many workers as before each time; no worker outlives the first',
+  'workers killed with SIGKILL while they are replaced; the primary process killed',
+  'the number of workers is restored each time; no worker outlives the primary process',
   async (t) => {
     const { running, port, key } = await ofTwoWorkers(t);
     const { pid: first = 0 } = running.child;

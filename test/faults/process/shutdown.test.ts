@@ -40,8 +40,9 @@ async function ended(
 
 fault(
   'F37',
-  'SIGTERM: a largest answer, a stuck client, a database that is away; a second SIGTERM',
-  'answers end whole; exit code 0 ≤ 25 s; the second SIGTERM ends it at once',
+  'SIGTERM during a largest answer, with a stuck client, and with the database away; a second ' +
+    'SIGTERM',
+  'answers are complete; exit code 0 after ≤ 25 s; the second SIGTERM ends the process at once',
   async (t) => {
     const patience = byLength<Record<string, string>>({ SHUTDOWN_TIMEOUT_MS: '120000' }, {});
     const reading = await midway(t, database.url, patience);
@@ -92,7 +93,7 @@ async function sessions({ pool }: TestDatabase): Promise<number> {
 fault(
   'F38',
   'the service killed with SIGKILL under load',
-  'its sessions end ≤ 2 s after; another one answers ≤ 3 s after its start',
+  'its sessions end ≤ 2 s later; a new process answers ≤ 3 s after its start',
   async (t) => {
     const service = await midway(t, database.url);
     const load = openLoad(t, service, [{ path: '/v3/prices' }], byLength(20, 100));

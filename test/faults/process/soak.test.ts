@@ -175,9 +175,9 @@ async function warm(test: Test, service: ServiceProcess, cluster: Cluster): Prom
 
 fault(
   'F46',
-  'a soak: all kinds of requests, errors, clients that leave, restarts of PostgreSQL',
-  'the heap after collection grows ≤ 1 MB an hour (95 %); RSS ≤ 1.2 ×; open files, ' +
-    'handles, timers and connections of the pool constant; no unexpected status',
+  'a soak: all kinds of requests, errors, clients that disconnect, restarts of PostgreSQL',
+  'the heap after collection grows by ≤ 1 MB an hour (95 %); RSS ≤ 1.2 ×; open files, ' +
+    'handles, timers and connections of the pool are constant; no unexpected status',
   async (t) => {
     const cluster = await ownCluster(t);
     const env = { ...TELLS, ...WITH_METRICS };

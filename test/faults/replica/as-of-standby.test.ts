@@ -73,8 +73,8 @@ fault(
   'F57',
   'the same asOf on a primary and on a standby that is behind',
   '0 different answers of 1,000 while the standby is 0 to 5 s behind, with and without the ' +
-    'address of the primary; what is not replayed is 503 ' +
-    'revision_not_here; a moment to come is refused',
+    'address of the primary; an instant that is not replayed is 503 revision_not_here; a future ' +
+    'instant is rejected',
   async (t) => {
     const one = await on(primary.url);
     const both = await on(listOf(standby, primary));
@@ -113,9 +113,9 @@ fault(
     const future = new Date(Date.now() + 3_600_000).toISOString();
     for (const each of [one, both, alone]) t.equal((await ask(each, future)).status, 400);
     return {
-      questions: QUESTIONS,
+      comparisons: QUESTIONS,
       different: { amount: different.length, most: 0, unit: 'answers' },
-      'asked again': again,
+      retries: again,
       commits,
       states: texts.size,
     };

@@ -43,8 +43,8 @@ const commit = (count: number) =>
 fault(
   'F60',
   'two nodes, one on the primary and one on a standby whose replay pauses',
-  '0 answers older than the x-min-revision of their request; a node that lacks it says 503 ' +
-    'revision_not_here ≤ 1 s and is not ready until it has caught up',
+  '0 answers older than the x-min-revision of their request; a node that lacks it answers 503 ' +
+    'revision_not_here after ≤ 1 s, and is not ready until it has caught up',
   async (t) => {
     const one = await nodeOn(primary.url);
     const two = await nodeOn(standby.url);
@@ -90,8 +90,8 @@ fault(
     return {
       commits: COMMITS,
       older: { amount: older, most: 0, unit: 'answers' },
-      'not here yet': refused,
-      'refused after': { amount: refusedMs, most: 1_000, unit: 'ms' },
+      revision_not_here: refused,
+      'rejected after': { amount: refusedMs, most: 1_000, unit: 'ms' },
     };
   },
 );

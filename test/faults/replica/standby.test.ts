@@ -227,7 +227,7 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
     [named('failed', share)]: failedOf(failed.length),
     [named('statements cancelled', share)]: conflicts,
     [named('revocation seen after', share)]: within(left, 10_000),
-    [named('without another server believed for', share)]: within(
+    [named('without another server accepted for', share)]: within(
       believed,
       Number(KEYS_LAG_MS_MAX),
     ),
@@ -238,9 +238,9 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
 fault(
   'F11',
   'a standby: statements that it cancels, replay that stops, promotion',
-  '0 failed, with one core and with half a core; one that is behind is left for another server, ' +
-    'and revocation is seen; without one keys are 503 after ≤ 10 s; no revision goes back within ' +
-    'a walk; promotion needs no restart',
+  '0 failed requests, with one core and with half a core; a standby that is behind is ' +
+    'replaced by another server, and revocations are seen; without another server, keys get 503 ' +
+    'after ≤ 10 s; no revision decreases from page to page; promotion needs no restart',
   async (test) => {
     let figures: Figures = {};
     for (const [at, share] of SHARES.entries()) {
@@ -304,8 +304,9 @@ async function failover(test: Test, share: Share): Promise<Figures> {
 
 fault(
   'F12',
-  'the server of the database stopped, and its standby promoted',
-  '0 failed, with one core and with half a core, without a restart; use is noted on the new server',
+  'the database server stopped, and its standby promoted',
+  '0 failed requests, with one core and with half a core, without a restart; key use is ' +
+    'recorded on the new server',
   async (t) => {
     let figures: Figures = {};
     for (const share of SHARES) {

@@ -77,8 +77,8 @@ async function askForLongest(agent: Agent, service: ServiceProcess): Promise<voi
 fault(
   'F19',
   'mutated bodies',
-  '0 × 5xx; what breaks a rule is a 400, 413 or 415 that says where; ≤ 50 MB more memory ' +
-    'after a collection; no answer > 250 ms',
+  '0 × 5xx; a violation is a 400, 413 or 415 that names its place; ≤ 50 MB more memory after ' +
+    'a garbage collection; no answer > 250 ms',
   async (t) => {
     t.comment(`seeds ${SEEDS.join(' and ')}`);
     const service = await startServiceProcess(

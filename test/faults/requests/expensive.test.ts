@@ -136,8 +136,8 @@ function somebodyElse(test: typeof t, service: ServiceProcess) {
 
 fault(
   'F58',
-  'the most expensive legal request of each kind, ten at once, in a market of 20,000 prices',
-  'the event loop is held ≤ 100 ms; nobody else is refused',
+  'the most expensive valid request of each kind, ten at once, in a market of 20,000 prices',
+  'the event loop is blocked for ≤ 100 ms; no other client is rejected',
   async (t) => {
     const database = await testDatabase(t);
     await fillLarge(database, SIZE);
@@ -172,10 +172,10 @@ fault(
     t.same(refused.map(codeOf), []);
     return {
       kinds: KINDS.length,
-      'requests of others': others.length,
-      'refused of them': failedOf(refused.length),
-      'held longest by kind': 1 + held.indexOf(Math.max(...held)),
-      'event loop held': within(Math.max(...held), 100),
+      'requests of other clients': others.length,
+      'rejected of them': failedOf(refused.length),
+      'blocked longest by kind': 1 + held.indexOf(Math.max(...held)),
+      'event loop blocked': within(Math.max(...held), 100),
     };
   },
 );

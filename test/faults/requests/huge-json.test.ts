@@ -65,7 +65,7 @@ const bomb = gzipSync(Buffer.alloc(32 * KIB * KIB, 0x5b));
 fault(
   'F21',
   'deep and huge JSON, gzip bombs',
-  'refused with 400, 413 or 415 within 50 ms; the event loop is held ≤ 100 ms',
+  'rejected with 400, 413 or 415 within 50 ms; the event loop is blocked for ≤ 100 ms',
   async (t) => {
     const service = await startListening(t, await seededDatabase(t));
     const agent = agentOf(t, 1);
@@ -136,9 +136,9 @@ async function askInChunks(test: Test, port: number, key: string): Promise<numbe
 
 fault(
   'F21b',
-  'largest bodies in chunks of a byte, many at once: those of a client, and those of strangers',
-  'each is read as what it is; strangers are refused with 401, or 503 while it is busy; ≤ 4 MB ' +
-    'more memory for each at the peak, and ≤ 1 MB for those of strangers',
+  'many largest bodies in chunks of one byte, with and without a credential',
+  'each body is read correctly; without a credential the answer is 401, or 503 while the ' +
+    'service is busy; ≤ 4 MB more memory for each body at the peak, ≤ 1 MB without a credential',
   async (t) => {
     const service = await startServiceProcess(t, await seededDatabase(t));
     const { pid = 0 } = service.running.child;
@@ -163,7 +163,7 @@ fault(
     return {
       bodies: 40,
       'memory for each': within(own.each, 4, 'MB'),
-      'for each of strangers': within(strangers.each, 1, 'MB'),
+      'for each without a credential': within(strangers.each, 1, 'MB'),
     };
   },
 );

@@ -153,8 +153,8 @@ async function walksOf(service: ServiceProcess): Promise<HttpRequest[]> {
 fault(
   'F25',
   'SQL injection',
-  '≥ 500 payloads in every text of a request: 0 × 5xx, nothing found, 0 errors in PostgreSQL, ' +
-    'no payload in a statement, no sleep',
+  '≥ 500 payloads in every text of a request: 0 × 5xx, no match, 0 errors in PostgreSQL, no ' +
+    'payload in a statement, no sleep',
   async (t) => {
     const database = await seededDatabase(t);
     const proxy = await tcpProxyTo(t, database.url);

@@ -1,23 +1,23 @@
 import { type Figures, isBounded } from '../process/figures.ts';
 import type { AddedFigures, FaultResult } from './faults.ts';
 
-/** Headings of the sums, each with the names of its figures in the table. */
+/** The totals, each with the names of the figures that it adds up. */
 const REQUESTS =
-  /^(requests|requests at .+ core|other requests|asked meanwhile|answers|bodies|tried|forgeries)$/;
+  /^(requests|requests at .+ core|other requests|requests meanwhile|answers|bodies|tried|forgeries)$/;
 const FAILED = /^(failed|failed at .+ core|failures|5xx|wrong)$/;
 const BAD = /^(bodies|malformed requests|texts|payloads|forgeries|tried|tokens|workbooks)$/;
-const RECOVERIES = /^(recovered after|whole after|as fast as before after|answers after)$/;
+const RECOVERIES = /^(recovered after|pool complete after|as fast as before after|answers after)$/;
 
 const amountOf = (value: Figures[string]): number =>
   isBounded(value) ? value.amount : typeof value === 'number' ? value : 0;
 
-/** The violations among them: all, except figures within a bound. */
+/** The part of a figure that violates a guarantee: its excess over a bound, or all of it. */
 const excessOf = (value: Figures[string]): number =>
   isBounded(value) ? Math.max(0, value.amount - value.most) : amountOf(value);
 
 const textOf = (value: number): string => Math.round(value).toLocaleString('en');
 
-/** All of a run in a sentence: faults and their verdicts, requests, bad inputs, recoveries. */
+/** The totals of a run in a sentence: verdicts, requests, bad inputs and recoveries. */
 export function sumsOf(
   verdicts: readonly string[],
   noted: readonly (FaultResult | AddedFigures)[],
@@ -30,10 +30,9 @@ export function sumsOf(
   const times = (verdict: string): number => verdicts.filter((each) => each === verdict).length;
   const longest = Math.max(0, ...amounts(RECOVERIES));
   return (
-    `In sum: ${verdicts.length} faults, of which ${times('held')} held, ${times('missed')} ` +
-    `missed a time, ${times('FAILED')} failed and ${times('by hand')} were done by hand; ` +
-    `${sum(REQUESTS)} requests, of which ${sum(FAILED)} failed, ` +
-    `${sum(FAILED, excessOf)} of them that must not; ` +
-    `${sum(BAD)} bad inputs; the longest recovery took ${textOf(longest)} ms.`
+    `In total: ${verdicts.length} faults: ${times('held')} held, ${times('missed')} missed a time ` +
+    `bound, ${times('FAILED')} failed, ${times('by hand')} tested by hand; ` +
+    `${sum(REQUESTS)} requests: ${sum(FAILED)} failed, ${sum(FAILED, excessOf)} of them beyond ` +
+    `the bounds; ${sum(BAD)} bad inputs; longest recovery ${textOf(longest)} ms.`
   );
 }

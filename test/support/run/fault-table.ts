@@ -3,16 +3,16 @@ import { sumsOf } from './fault-sums.ts';
 import type { AddedFigures, FaultResult } from './faults.ts';
 import type { Tally } from './tally.ts';
 
-/** A fault of the catalogue that no test of `test/faults` does. */
+/** A fault of the catalogue without a test in `test/faults`. */
 export interface Elsewhere {
   readonly title: string;
   /** The guarantee that the test files assert. */
   readonly criterion?: string;
-  /** Test files that show it, or none. */
+  /** Test files that cause the fault. */
   readonly files?: readonly string[];
-  /** The result of a manual test, which needs equipment outside of the repository. */
+  /** The result of a manual test, which needs tools outside of the repository. */
   readonly byHand?: string;
-  /** The reason why it is not tested, or only in part. */
+  /** The reason why the fault is not tested, or only in part. */
   readonly why?: string;
 }
 
