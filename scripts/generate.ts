@@ -8,7 +8,7 @@ import { scopeOf } from '../src/catalog/scopes.ts';
 import { schemaDefinitions } from '../src/verify/schema.ts';
 import { type TestDatabase, testDatabase } from '../test/support/database/database.ts';
 import { inTransaction } from '../test/support/database/minimal-data.ts';
-import { madeExamples } from '../test/support/prices/examples.ts';
+import { recordExamples } from '../test/support/prices/examples.ts';
 import { startServer } from '../test/support/run/server.ts';
 import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';
 import { schemaText } from './schema.ts';
@@ -58,7 +58,7 @@ async function fromDatabase(test: Teardown, database: TestDatabase): Promise<voi
   // Answers are checked against openapi.yaml, which this module reads when it is loaded.
   await writeOpenapi();
   const { serviceOn } = await import('../test/support/http/service.ts');
-  const examples = await madeExamples(await serviceOn(test, database));
+  const examples = await recordExamples(await serviceOn(test, database));
   await write('src/contract/openapi/examples.json', `${JSON.stringify(examples, null, 1)}\n`);
 }
 

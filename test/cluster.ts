@@ -15,7 +15,7 @@ import {
   upgrade,
   visibility,
 } from './cluster/points.ts';
-import type { Counts, Given } from './cluster/shared.ts';
+import type { ClusterContext, Counts } from './cluster/shared.ts';
 
 const HELP = `npm run test:cluster -- [options]
 
@@ -48,7 +48,7 @@ const QUICK: Counts = {
   seconds: 5,
 };
 
-const POINTS: Readonly<Record<string, (given: Given) => Promise<void>>> = {
+const POINTS: Readonly<Record<string, (context: ClusterContext) => Promise<void>>> = {
   '1': failures,
   '2': monotonic,
   '3': visibility,
@@ -91,7 +91,7 @@ const chosen = values.only?.split(',') ?? Object.keys(POINTS);
 const say = (text: string): void => console.log(`# ${text}`);
 const tally = { passed: 0, failed: 0 };
 
-const run: Given['run'] = async (folder, url, ...args) => {
+const run: ClusterContext['run'] = async (folder, url, ...args) => {
   const options = { cwd: folder || ROOT, env: { ...process.env, DATABASE_URL: url } };
   return (await promisify(execFile)(process.execPath, ['src/cli/main.ts', ...args], options))
     .stdout;
@@ -112,7 +112,7 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) {
 try {
   const create = ['keys', 'create', '--name', 'test', '--scope', 'prices:*', '--json'];
   const { key } = JSON.parse(await run('', cluster.primaryUrl, ...create)) as { key: string };
-  const given: Given = {
+  const context: ClusterContext = {
     cluster,
     target: { port: cluster.port, key },
     counts,
@@ -136,9 +136,9 @@ try {
   for (const [name, point] of Object.entries(POINTS)) {
     if (!chosen.includes(name)) continue;
     try {
-      await point(given);
+      await point(context);
     } catch (error) {
-      given.report(name, `it broke off: ${(error as Error).message}`, false);
+      context.report(name, `it broke off: ${(error as Error).message}`, false);
       // The points after it would measure a broken cluster.
       break;
     }

@@ -17,14 +17,17 @@ t.test('an export and an import by command, with a report', async (t) => {
   const { url } = await seededDatabase(t);
   const folder = await archivePath(t);
   const args = ['--market', 'nickel', '--market', 'cobalt', '--json'];
-  const made = await prices(t, { DATABASE_URL: url }, 'db', 'export', folder, ...args);
-  t.equal(made.code, 0, made.stderr);
-  const report = JSON.parse(made.stdout);
+  const exported = await prices(t, { DATABASE_URL: url }, 'db', 'export', folder, ...args);
+  t.equal(exported.code, 0, exported.stderr);
+  const report = JSON.parse(exported.stdout);
   t.match(report, { folder, format: 'csv', markets: ['cobalt', 'nickel'] });
   const manifest = await readFile(join(folder, 'manifest.json'));
   t.equal(report.manifestSha256, createHash('sha256').update(manifest).digest('hex'));
-  t.match(made.stderr, /^\d+ % · \w+ · [\d,]+ of [\d,]+ rows · [\d,]+ rows\/s · \d+:\d\d left\n/);
-  t.match(made.stderr, /\n100 % · [^\n]+\n$/);
+  t.match(
+    exported.stderr,
+    /^\d+ % · \w+ · [\d,]+ of [\d,]+ rows · [\d,]+ rows\/s · \d+:\d\d left\n/,
+  );
+  t.match(exported.stderr, /\n100 % · [^\n]+\n$/);
   const twice = await prices(t, { DATABASE_URL: url }, 'db', 'export', folder);
   t.match(twice, { code: 2, stdout: '', stderr: /is not empty: an export needs a folder/ });
 

@@ -64,13 +64,13 @@ t.test(
     const { rows } = await original.pool.query(
       `select revision_text(number) as revision from revision order by number`,
     );
-    const asked = Array.from({ length: 250 }, (_, index) => ({
+    const requests = Array.from({ length: 250 }, (_, index) => ({
       ...request(values),
       slug: MARKETS[index % 2] ?? '',
       moment: rows[index % (rows.length + 1)] ?? {},
     }));
     let answered = 0;
-    await forAll(asked, async ({ moment, ...each }) => {
+    await forAll(requests, async ({ moment, ...each }) => {
       const before = await send(was, each, moment);
       if (before.status === 200) answered += 1;
       t.same(await send(now, each, moment), before, JSON.stringify({ ...each, ...moment }));

@@ -46,7 +46,7 @@ const replacing =
   };
 
 /** Changes the manifest. */
-const telling =
+const withManifest =
   (change: (manifest: Awaited<ReturnType<typeof manifestOf>>) => unknown) =>
   async (folder: string): Promise<void> =>
     putManifest(folder, change(await manifestOf(folder)));
@@ -96,22 +96,22 @@ const SPOILT: Readonly<Record<string, Spoiling>> = {
   ],
   'the manifest is of a version to come': [
     'csv',
-    telling((manifest) => ({ ...manifest, version: 2 })),
+    withManifest((manifest) => ({ ...manifest, version: 2 })),
     /is of version 2; this version reads 1/,
   ],
   'the manifest lacks its epoch': [
     'csv',
-    telling(({ epoch: _epoch, ...rest }) => rest),
+    withManifest(({ epoch: _epoch, ...rest }) => rest),
     /manifest\.json .*epoch/,
   ],
   'a table is missing from the manifest': [
     'csv',
-    telling((manifest) => ({ ...manifest, files: manifest.files.slice(1) })),
+    withManifest((manifest) => ({ ...manifest, files: manifest.files.slice(1) })),
     /lacks the tables service/,
   ],
   'the manifest leads out of the folder': [
     'csv',
-    telling((manifest) => ({
+    withManifest((manifest) => ({
       ...manifest,
       files: manifest.files.map((each) => ({ ...each, file: `../${each.file}` })),
     })),
@@ -119,22 +119,25 @@ const SPOILT: Readonly<Record<string, Spoiling>> = {
   ],
   'the manifest tells another epoch': [
     'csv',
-    telling((manifest) => ({ ...manifest, epoch: 'another' })),
+    withManifest((manifest) => ({ ...manifest, epoch: 'another' })),
     /does not hold the epoch and revision of its manifest/,
   ],
   'the archive is of an older schema': [
     'csv',
-    telling((manifest) => ({ ...manifest, migrations: manifest.migrations.slice(0, 1) })),
+    withManifest((manifest) => ({ ...manifest, migrations: manifest.migrations.slice(0, 1) })),
     /of another schema: the database lacks none, the archive 0002-reference/,
   ],
   'the archive is of a schema to come': [
     'csv',
-    telling((manifest) => ({ ...manifest, migrations: [...manifest.migrations, '9999-more'] })),
+    withManifest((manifest) => ({
+      ...manifest,
+      migrations: [...manifest.migrations, '9999-more'],
+    })),
     /the database lacks 9999-more, the archive none; import it with the version that wrote it/,
   ],
   'a column is missing': [
     'csv',
-    telling((manifest) => ({
+    withManifest((manifest) => ({
       ...manifest,
       files: manifest.files.map((each) => ({ ...each, columns: each.columns.slice(1) })),
     })),

@@ -63,7 +63,7 @@ const files = new Map<ArchiveFormat, Record<string, string>>();
 
 let original: TestDatabase;
 let service: Service;
-const asked: (PriceRequest & { moment: Moment })[] = [];
+const requests: (PriceRequest & { moment: Moment })[] = [];
 t.before(async () => {
   original = await testDatabase(t, { seeded: true });
   for (const change of Object.values(CHANGES)) await change(original, t);
@@ -72,7 +72,7 @@ t.before(async () => {
   const values = await valuesOf(original);
   const moments = await momentsOf(original);
   for (let number = 0; number < REQUESTS; number += 1) {
-    asked.push({ ...request(values), moment: moments[number % moments.length] ?? {} });
+    requests.push({ ...request(values), moment: moments[number % moments.length] ?? {} });
   }
   for (const format of ARCHIVE_FORMATS) {
     files.set(format, await contentsOf(await exported(t, original.client, format)));
@@ -84,14 +84,14 @@ async function sameAnswers(
   copy: Service,
 ): Promise<void> {
   let answered = 0;
-  await forAll(asked, async ({ moment, ...request }) => {
+  await forAll(requests, async ({ moment, ...request }) => {
     const was = await send(service, request, moment);
     const now = await send(copy, request, moment);
     if (was.status === 200) answered += 1;
     if (now.status === was.status && now.text === was.text) return;
     test.same(now, was, JSON.stringify({ ...request, ...moment }));
   });
-  recordFigures('F44', { 'answers compared': asked.length + GETS.length });
+  recordFigures('F44', { 'answers compared': requests.length + GETS.length });
   test.ok(answered > REQUESTS / 2, `${answered} of ${REQUESTS} were no refusals, seed ${SEED}`);
   for (const url of GETS) test.equal(await get(copy, url), await get(service, url), url);
 }

@@ -28,8 +28,8 @@ t.test(
     const open = await app.inject('/open');
     t.equal(open.statusCode, 200);
     t.equal(open.json().principal, null);
-    const stranger = { 'x-api-key': 'nonsense' };
-    t.equal((await app.inject({ url: '/open', headers: stranger })).statusCode, 200);
+    const unknownKey = { 'x-api-key': 'nonsense' };
+    t.equal((await app.inject({ url: '/open', headers: unknownKey })).statusCode, 200);
   },
 );
 

@@ -78,12 +78,12 @@ t.test('a key that is refused in a burst is told by the audit, once an hour', as
   );
   if (!guessed || !revoked || !narrow || !quiet) throw new Error('no keys');
   await revokeKey(db, revoked.id, 'left');
-  const [stranger, typo] = [newKey().text, `${guessed.key.slice(0, -1)}!`];
+  const [unknown, typo] = [newKey().text, `${guessed.key.slice(0, -1)}!`];
   const burst = async (): Promise<void> => {
     const app = await noting(database);
     const guess = otherSecret(guessed.key);
     await ask(app, '/v3/prices/nickel', { [guess]: 2, [otherSecret(guessed.key)]: 2 });
-    await ask(app, '/v3/prices/nickel', { [revoked.key]: 3, [stranger]: 9, [typo]: 9 });
+    await ask(app, '/v3/prices/nickel', { [revoked.key]: 3, [unknown]: 9, [typo]: 9 });
     await ask(app, '/v3/prices/nickel', { [quiet.key]: 9, [otherSecret(quiet.key)]: 2 });
     await ask(app, '/v3/prices/copper', { [narrow.key]: 4 });
     const headers = { 'x-api-key': narrow.key };
@@ -96,14 +96,14 @@ t.test('a key that is refused in a burst is told by the audit, once an hour', as
       .filter(({ action }) => action === 'denied-burst')
       .map(({ id, after, reason }) => [id, after, reason]);
   await burst();
-  const told = (count: number) => [
+  const burstOf = (count: number) => [
     { denied: count },
     `${count} requests were refused within a minute`,
   ];
   const expected = new Map([
-    [guessed.id, told(4)],
-    [revoked.id, told(3)],
-    [narrow.id, told(5)],
+    [guessed.id, burstOf(4)],
+    [revoked.id, burstOf(3)],
+    [narrow.id, burstOf(5)],
   ]);
   const first = await bursts();
   t.same(new Map(first.map(([id, ...rest]) => [id, rest])), expected);

@@ -5,8 +5,8 @@ import { prices } from '../support/process/programs.ts';
 t.test('the audit tells a person which scopes a key was given', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   const scopes = ['--scope', 'prices:nickel', '--scope', 'prices:copper'];
-  const made = await prices(t, { DATABASE_URL }, 'keys', 'create', '--name', 'desk', ...scopes);
-  t.equal(made.code, 0);
+  const created = await prices(t, { DATABASE_URL }, 'keys', 'create', '--name', 'desk', ...scopes);
+  t.equal(created.code, 0);
   const { stdout } = await prices(t, { DATABASE_URL }, 'keys', 'audit');
   t.match(stdout, /^AT +ACTOR +ACTION +ID +CHANGE +REASON\n/);
   for (const scope of ['nickel', 'copper']) {
@@ -60,8 +60,8 @@ t.test(
   async (t) => {
     const { url: DATABASE_URL } = await testDatabase(t);
     const run = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', ...args);
-    const made = await run('create', '--name', 'desk', '--scope', 'prices:*', '--json');
-    const { id } = JSON.parse(made.stdout);
+    const created = await run('create', '--name', 'desk', '--scope', 'prices:*', '--json');
+    const { id } = JSON.parse(created.stdout);
     const rotated = await run('rotate', id, '--expires', '2190-12-31');
     const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
     t.match(rotated.stderr, new RegExp(`^The key ${id} works until ${time}\\.\\n$`));
@@ -69,8 +69,8 @@ t.test(
       rotated.stdout,
       new RegExp(`^created {2}${time}\nexpires {2}2190-12-31T23:59:59Z$`, 'm'),
     );
-    const heir = /^id {7}(\w+)$/m.exec(rotated.stdout)?.[1];
-    t.match((await run('show', id)).stdout, `\nreplaced by ${heir}\n`);
+    const replacement = /^id {7}(\w+)$/m.exec(rotated.stdout)?.[1];
+    t.match((await run('show', id)).stdout, `\nreplaced by ${replacement}\n`);
     t.match((await run('list')).stdout, new RegExp(` ${time} +never `));
     t.match((await run('audit')).stdout, new RegExp(`^${time} `, 'm'));
   },

@@ -19,7 +19,7 @@ t.test('a key made by the first release is still a key', async (t) => {
 t.test('each of the 62 digits is equally likely', async (t) => {
   const counts = new Map([...BASE62].map((digit) => [digit, 0]));
   const keys = 2_000;
-  for (let made = 0; made < keys; made += 1) {
+  for (let count = 0; count < keys; count += 1) {
     for (const digit of newKey().text.slice(20, 52))
       counts.set(digit, (counts.get(digit) ?? 0) + 1);
   }

@@ -26,22 +26,22 @@ t.test(
       expiresAt: inDays(90),
       limits,
     });
-    const heir = await rotateKey(db, old.id, { graceMs: HOUR_MS, expiresAt: inDays(365) });
-    t.match(heir, {
+    const replacement = await rotateKey(db, old.id, { graceMs: HOUR_MS, expiresAt: inDays(365) });
+    t.match(replacement, {
       name: 'desk',
       owner: 'ops',
       scopes: ['prices:nickel'],
       limits,
       status: 'active',
     });
-    t.not(heir.key, old.key);
+    t.not(replacement.key, old.key);
     const { expiresAt, replacedBy } = await showKey(db, old.id);
-    t.equal(replacedBy, heir.id);
+    t.equal(replacedBy, replacement.id);
     const left = Date.parse(String(expiresAt)) - Date.now();
     t.ok(left > HOUR_MS - 60_000 && left <= HOUR_MS, 'an hour is left');
     const find = (id: string) => findKey(db, id);
     t.match(await verifyKey(find, old.key), { id: old.id });
-    t.match(await verifyKey(find, heir.key), { id: heir.id, limits });
+    t.match(await verifyKey(find, replacement.key), { id: replacement.id, limits });
     const atEnd: FindApiKey = async (id) => {
       const record = await findKey(db, id);
       const readAt = { databaseMs: Date.parse(String(expiresAt)), ownMs: performance.now() };
@@ -52,7 +52,7 @@ t.test(
     });
     await t.rejects(
       rotateKey(db, old.id, { graceMs: 0, expiresAt: null }),
-      new RegExp(`rotated before, to ${heir.id}: .*\`keys revoke ${old.id}\``),
+      new RegExp(`already replaced by ${replacement.id}: .*\`keys revoke ${old.id}\``),
     );
   },
 );
@@ -64,8 +64,11 @@ t.test(
     const spans = { '30': inDays(30), '90': inDays(90), '365': null };
     for (const [days, expiresAt] of Object.entries(spans)) {
       const old = await createKey(db, { name: days, scopes: ['prices:*'], expiresAt });
-      const heir = await rotateKey(db, old.id, { graceMs: HOUR_MS, expiresAt: 'same-lifetime' });
-      const span = Date.parse(String(heir.expiresAt)) - Date.parse(heir.createdAt);
+      const replacement = await rotateKey(db, old.id, {
+        graceMs: HOUR_MS,
+        expiresAt: 'same-lifetime',
+      });
+      const span = Date.parse(String(replacement.expiresAt)) - Date.parse(replacement.createdAt);
       // Slack for the difference between the two clocks and the two statements.
       t.ok(Math.abs(span / (24 * HOUR_MS) - Number(days)) < 0.1, `${days} days`);
     }
@@ -95,7 +98,7 @@ t.test('grace never lengthens a life, and none ends it at once', async (t) => {
   );
 });
 
-t.test('a key that is revoked while it is rotated has no heir', async (t) => {
+t.test('a key that is revoked while it is rotated has no replacement', async (t) => {
   const { db, pool } = await testDatabase(t);
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
   const revoking = await pool.connect();
@@ -117,10 +120,12 @@ t.test('a key that is revoked while it is rotated has no heir', async (t) => {
 t.test('what is done to keys is noted, whoever does it, and cannot be changed', async (t) => {
   const { db, pool } = await testDatabase(t);
   const by = { actor: 'anna', reason: 'new desk' };
-  const made = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null }, by);
-  await revokeKey(db, made.id, 'left', { actor: 'ben' });
-  await pool.query(`update api_key set expires_at = '2100-01-01' where public_id = '${made.id}'`);
-  const events = await readAudit(db, { id: made.id, limit: 10 });
+  const created = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null }, by);
+  await revokeKey(db, created.id, 'left', { actor: 'ben' });
+  await pool.query(
+    `update api_key set expires_at = '2100-01-01' where public_id = '${created.id}'`,
+  );
+  const events = await readAudit(db, { id: created.id, limit: 10 });
   t.match(
     events.toReversed().map(({ actor, action, reason }) => [actor, action, reason]),
     [
@@ -131,7 +136,7 @@ t.test('what is done to keys is noted, whoever does it, and cannot be changed', 
     ],
   );
   const text = JSON.stringify(events);
-  t.notMatch(text, made.key);
+  t.notMatch(text, created.key);
   t.notMatch(text, 'digest');
   for (const statement of [
     "update key_audit set actor = 'x'",
@@ -139,9 +144,9 @@ t.test('what is done to keys is noted, whoever does it, and cannot be changed', 
     'truncate key_audit',
     'truncate api_key, api_key_scope',
     'truncate api_key_scope',
-    `update api_key set digest = sha256('x') where public_id = '${made.id}'`,
-    `update api_key set digest = sha256('x'), name = 'x' where public_id = '${made.id}'`,
-    `update api_key set public_id = 'BBBBBBBBBB' where public_id = '${made.id}'`,
+    `update api_key set digest = sha256('x') where public_id = '${created.id}'`,
+    `update api_key set digest = sha256('x'), name = 'x' where public_id = '${created.id}'`,
+    `update api_key set public_id = 'BBBBBBBBBB' where public_id = '${created.id}'`,
   ]) {
     await t.rejects(pool.query(statement), /refused|never changes/, statement);
   }
@@ -149,8 +154,8 @@ t.test('what is done to keys is noted, whoever does it, and cannot be changed', 
   await pool.query('delete from api_key_scope');
   await pool.query('delete from api_key');
   t.match(await readAudit(db, { limit: 2 }), [
-    { action: 'deleted', id: made.id, before: { name: 'a' }, after: null },
-    { action: 'changed', id: made.id, before: { scope: 'prices:*' }, after: null },
+    { action: 'deleted', id: created.id, before: { name: 'a' }, after: null },
+    { action: 'changed', id: created.id, before: { scope: 'prices:*' }, after: null },
   ]);
 });
 

@@ -43,24 +43,27 @@ t.test('keys and their audit name each other by public ids when one is rotated',
   row('created', first.id, '–');
 });
 
-t.test('what was noted of keys is read when they and their heirs were removed', async (t) => {
-  const { db, pool } = await testDatabase(t);
-  const old = await createKey(db, REQUEST);
-  const heir = await rotateKey(db, old.id, GRACE);
-  const before = await readAudit(db, { id: old.id, limit: 10 });
-  await pool.query('delete from api_key_scope; delete from api_key');
-  t.match(before, [{ action: 'rotated', after: { replaced_by: heir.id } }]);
-  const after = await readAudit(db, { id: old.id, limit: 10 });
-  t.same(
-    after.map(({ action }) => action),
-    ['deleted', 'changed', 'rotated', 'changed', 'created'],
-  );
-  t.match(after[2], { after: { replaced_by: null } }, 'no number of a row that there is not');
-});
+t.test(
+  'what was noted of keys is read when they and their replacements were removed',
+  async (t) => {
+    const { db, pool } = await testDatabase(t);
+    const old = await createKey(db, REQUEST);
+    const replacement = await rotateKey(db, old.id, GRACE);
+    const before = await readAudit(db, { id: old.id, limit: 10 });
+    await pool.query('delete from api_key_scope; delete from api_key');
+    t.match(before, [{ action: 'rotated', after: { replaced_by: replacement.id } }]);
+    const after = await readAudit(db, { id: old.id, limit: 10 });
+    t.same(
+      after.map(({ action }) => action),
+      ['deleted', 'changed', 'rotated', 'changed', 'created'],
+    );
+    t.match(after[2], { after: { replaced_by: null } }, 'no number of a row that there is not');
+  },
+);
 
-t.test('an heir of several keys is told once, with the newest of them', async (t) => {
+t.test('a key that replaces several keys is reported once, with the newest of them', async (t) => {
   const { db, pool } = await testDatabase(t);
-  const [first, second, heir] = [
+  const [first, second, replacement] = [
     await createKey(db, REQUEST),
     await createKey(db, REQUEST),
     await createKey(db, REQUEST),
@@ -68,12 +71,12 @@ t.test('an heir of several keys is told once, with the newest of them', async (t
   await pool.query(
     `update api_key set replaced_by = (select id from api_key where public_id = $1)
       where public_id <> $1`,
-    [heir.id],
+    [replacement.id],
   );
-  t.match(await showKey(db, heir.id), { replaces: second.id });
+  t.match(await showKey(db, replacement.id), { replaces: second.id });
   t.equal((await listKeys(db)).length, 3);
-  t.equal((await showKey(db, first.id)).replacedBy, heir.id);
-  const created = (await readAudit(db, { id: heir.id, limit: 10 })).filter(
+  t.equal((await showKey(db, first.id)).replacedBy, replacement.id);
+  const created = (await readAudit(db, { id: replacement.id, limit: 10 })).filter(
     ({ action }) => action === 'created',
   );
   t.match(created, [{ replaces: second.id }]);

@@ -44,8 +44,12 @@ t.test('the database holds the SHA-256 of a key and nothing of its secret', asyn
 t.test('a scope that does not exist is refused with the nearest one', async (t) => {
   const { db } = await testDatabase(t);
   const refusal = async (scope: string): Promise<string> => {
-    const made = createKey(db, { name: 'a', scopes: ['prices:copper', scope], expiresAt: null });
-    return made.then(
+    const creation = createKey(db, {
+      name: 'a',
+      scopes: ['prices:copper', scope],
+      expiresAt: null,
+    });
+    return creation.then(
       () => 'was made',
       (error) => (error instanceof UnknownScopeError ? error.message : String(error)),
     );

@@ -64,6 +64,8 @@ t.test('no log line and no refusal repeats a secret, whatever was sent wrongly',
   await sendAll();
   t.ok(lines.length > 50, 'the log was written');
   t.ok(lines.some((line) => /\/v3\/prices\/nickel/.test(line)));
-  const told = [...lines, ...answers].filter((text) => secrets.some((each) => text.includes(each)));
-  t.same(told, []);
+  const leaks = [...lines, ...answers].filter((text) =>
+    secrets.some((each) => text.includes(each)),
+  );
+  t.same(leaks, []);
 });

@@ -99,35 +99,35 @@ async function counted({ db, client }: TestDatabase) {
   };
   const keysAt = cachedKeys(db.withPlugin(counting), 10);
   const newest = await client.link.newestRevision();
-  const asked = async (publicId: string, digest: Buffer, times = 1): Promise<number> => {
+  const lookupsOf = async (publicId: string, digest: Buffer, times = 1): Promise<number> => {
     const before = lookups;
     const asking = Array.from({ length: times }, () => keysAt(newest, publicId, digest));
     await Promise.all(asking);
     return lookups - before;
   };
-  return asked;
+  return lookupsOf;
 }
 
 t.test('many who come with one key at once look it up once', async (t) => {
   const { database, make } = await remembering(t);
   const { id, key } = await make(['prices:nickel']);
-  const asked = await counted(database);
-  const stranger = newKey();
-  t.equal(await asked(id, digestOf(key), 20), 1);
-  t.equal(await asked(id, digestOf(stranger.text), 20), 1);
-  t.equal(await asked(id, digestOf(stranger.text), 20), 1, 'a lookup that ended is not shared');
-  t.equal(await asked(stranger.publicId, digestOf(stranger.text), 20), 1);
+  const lookupsOf = await counted(database);
+  const other = newKey();
+  t.equal(await lookupsOf(id, digestOf(key), 20), 1);
+  t.equal(await lookupsOf(id, digestOf(other.text), 20), 1);
+  t.equal(await lookupsOf(id, digestOf(other.text), 20), 1, 'a lookup that ended is not shared');
+  t.equal(await lookupsOf(other.publicId, digestOf(other.text), 20), 1);
 });
 
 t.test('a wrong secret of a remembered key is looked up as an unknown id is', async (t) => {
   const { database, make } = await remembering(t);
   const { id, key } = await make(['prices:nickel']);
-  const asked = await counted(database);
-  t.equal(await asked(id, digestOf(key)), 1);
-  t.equal(await asked(id, digestOf(key)), 0, 'it is remembered');
-  const stranger = newKey();
+  const lookupsOf = await counted(database);
+  t.equal(await lookupsOf(id, digestOf(key)), 1);
+  t.equal(await lookupsOf(id, digestOf(key)), 0, 'it is remembered');
+  const other = newKey();
   for (const _ of [1, 2]) {
-    t.equal(await asked(id, digestOf(stranger.text)), 1);
-    t.equal(await asked(stranger.publicId, digestOf(stranger.text)), 1);
+    t.equal(await lookupsOf(id, digestOf(other.text)), 1);
+    t.equal(await lookupsOf(other.publicId, digestOf(other.text)), 1);
   }
 });

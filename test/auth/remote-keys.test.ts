@@ -57,7 +57,7 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
     'a broken line': (request) => request.socket.destroy(),
   };
   /** The number of fetches that 50 tokens caused. */
-  const asked = async (what: string, answer: RequestListener, timeoutMs: number) => {
+  const fetchesOf = async (what: string, answer: RequestListener, timeoutMs: number) => {
     const { state, url } = await issuer(t);
     state.answer = answer;
     const find = remoteKeys(url, BYTES_MAX, { ...TIMES, timeoutMs });
@@ -67,14 +67,14 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
     return state.asked;
   };
   for (const [what, answer] of Object.entries(cases)) {
-    t.equal(await asked(what, answer, TIMES.timeoutMs), 1, what);
+    t.equal(await fetchesOf(what, answer, TIMES.timeoutMs), 1, what);
   }
   let count = 0;
   let patience = 50;
   // On a stalled machine a short timeout may expire before the request has arrived.
   await until('a question arrives', async () => {
     patience *= 2;
-    count = await asked('silence', () => {}, patience);
+    count = await fetchesOf('silence', () => {}, patience);
     return count > 0;
   });
   t.equal(count, 1, 'silence');
@@ -106,7 +106,7 @@ t.test('keys that were read hold while the issuer is down, and no longer than a 
   await until('a day is over', async () => (await codeOf(short(by('a')))) === 'auth_unavailable');
 });
 
-t.test('strangers with random kids make nobody ask the issuer', async (t) => {
+t.test('tokens with random key ids cause no fetch from the issuer', async (t) => {
   const { state, url, keys } = await issuer(t);
   keys(A);
   const find = remoteKeys(url, BYTES_MAX, TIMES);

@@ -58,13 +58,13 @@ t.test('a development token is a good token, for as long as it was asked for', a
   };
   const began = Date.now();
   const token = await createDevelopmentToken(request);
-  const made = Date.now();
+  const createdAtMs = Date.now();
   const answer = await get(app, token);
   t.equal(answer.statusCode, 200, answer.body);
   const { id, scopes, expiresAt } = answer.json().principal;
   t.same({ id, scopes }, { id: 'developer', scopes: request.scopes });
   const lifeFrom = Date.parse(expiresAt) - 900_000;
-  t.ok(lifeFrom > began - 1_000 && lifeFrom <= made + 1_000, 'whole seconds are told');
+  t.ok(lifeFrom > began - 1_000 && lifeFrom <= createdAtMs + 1_000, 'whole seconds are told');
   await t.rejects(createDevelopmentToken({ ...request, scopes: ['nickel'] }), /"prices:nickel"/);
   await t.rejects(createDevelopmentToken({ ...request, lifetimeSeconds: 0 }), /positive/);
   await t.rejects(createDevelopmentToken({ ...request, secret: 'short' }), /32 bytes/);
@@ -79,8 +79,8 @@ for (const alg of ASYMMETRIC) {
     const app = await authApp(t, { db, settings });
     const token = tokenOf({ alg, typ: 'JWT' }, goodClaims(), signerOf(alg, privateKey));
     t.equal((await get(app, token)).statusCode, 200);
-    const stranger = tokenOf({ alg }, goodClaims(), signerOf(alg, keyPair(alg).privateKey));
-    t.equal((await get(app, stranger)).statusCode, 401);
+    const foreignToken = tokenOf({ alg }, goodClaims(), signerOf(alg, keyPair(alg).privateKey));
+    t.equal((await get(app, foreignToken)).statusCode, 401);
   });
 }
 

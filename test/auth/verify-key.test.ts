@@ -15,12 +15,12 @@ t.test('a key opens what its scopes name, until it expires', async (t) => {
   const { db } = await testDatabase(t);
   const app = await authApp(t, { db });
   const expiresAt = new Date('2199-01-01T00:00:00Z');
-  const made = await createKey(db, { name: 'a', scopes: ['prices:nickel'], expiresAt });
-  const answer = await get(app, made.key);
+  const created = await createKey(db, { name: 'a', scopes: ['prices:nickel'], expiresAt });
+  const answer = await get(app, created.key);
   t.equal(answer.statusCode, 200);
   t.same(answer.json().principal, {
     kind: 'key',
-    id: made.id,
+    id: created.id,
     scopes: ['prices:nickel'],
     expiresAt: '2199-01-01T00:00:00Z',
     limits: null,

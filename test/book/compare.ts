@@ -68,7 +68,7 @@ export async function compareTwins(
   const commitConcurrently = disturber(random);
   const [values, by] = [await valuesOf(database), await filterValuesOf(twins)];
   const statuses = new Map<number, number>();
-  const asked: BookRequest[] = [];
+  const requests: BookRequest[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     await commitConcurrently(database.pool);
     const all = Array.from({ length: REQUESTS_A_ROUND }, () => any(values, by));
@@ -82,10 +82,10 @@ export async function compareTwins(
     ).flat();
     // They read the newest revision now, and a past one when a later round repeats them.
     await forAll(followers, compare);
-    asked.push(...all, ...followers);
+    requests.push(...all, ...followers);
     const older = Array.from(
       { length: REPEATED_A_ROUND },
-      () => asked[Math.floor(random() * asked.length)] as BookRequest,
+      () => requests[Math.floor(random() * requests.length)] as BookRequest,
     );
     await forAll(older, compare);
     // The second of equal requests is cached.

@@ -76,23 +76,23 @@ t.test('what filters select is asked again when a price changes, and not for poi
   const { book, database } = twins;
   await fill(twins);
   const named: BookRequest = { ...WEEK, filters: { regions: ['Asia', 'nowhere'] } };
-  const asked = async () => {
+  const filterReads = async () => {
     const before = book.counts.filtersRead;
     t.equal(await compareOne(t, twins, named), 200);
     return book.counts.filtersRead - before;
   };
-  t.equal(await asked(), 1, 'the first time');
+  t.equal(await filterReads(), 1, 'the first time');
   for (let round = 0; round < 3; round += 1) {
     await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
-    t.equal(await asked(), 0, 'a point has changed');
+    t.equal(await filterReads(), 0, 'a point has changed');
   }
   await inRevision(
     database.pool,
     "update price set name = 'New' where id = (select min(id) from price)",
   );
-  t.equal(await asked(), 1, 'a price has changed');
+  t.equal(await filterReads(), 1, 'a price has changed');
   await inRevision(database.pool, "update dimension_value set name = name || ' new'");
-  t.equal(await asked(), 1, 'a name has changed');
+  t.equal(await filterReads(), 1, 'a name has changed');
 });
 
 const RATE = `insert into fx_rate (source, currency_id, date, rate)
@@ -176,8 +176,8 @@ t.test('what is remembered stays within its bytes', async (t) => {
   const { budget } = twins.book;
   await fill(twins);
   t.ok(budget.state.bytes > 500_000 && budget.state.bytes <= limit, `${budget.state.bytes} bytes`);
-  for (const asked of [ALL, WEEK, ALL]) {
-    await compareOne(t, twins, asked);
+  for (const request of [ALL, WEEK, ALL]) {
+    await compareOne(t, twins, request);
     t.ok(budget.state.bytes <= limit, `${budget.state.bytes} bytes`);
   }
   t.ok(budget.state.evictions > 0, `${budget.state.evictions} were forgotten`);

@@ -70,8 +70,8 @@ for (const bytes of ['536870912', '3500000']) {
     let seen = 0;
     let saved = 0;
     for (let round = 0; round < 400; round += 1) {
-      const asked = any(values, by);
-      const both = await bothOf(book, database, asked).catch((error: Error) => {
+      const request = any(values, by);
+      const both = await bothOf(book, database, request).catch((error: Error) => {
         if (error.message === 'not in the book') return null;
         throw error;
       });
@@ -79,7 +79,7 @@ for (const bytes of ['536870912', '3500000']) {
       seen += 1;
       saved += both.plain.length - both.gzip.length;
       if (gunzipSync(both.gzip).equals(both.plain)) continue;
-      t.equal(gunzipSync(both.gzip).toString(), both.plain.toString(), JSON.stringify(asked));
+      t.equal(gunzipSync(both.gzip).toString(), both.plain.toString(), JSON.stringify(request));
     }
     t.ok(seen > 20, `${seen} answers`);
     t.ok(saved > 0, `${saved} bytes were saved`);

@@ -48,15 +48,15 @@ t.test('an answer that names other markets is not that of who may not read them'
   const { rows } = await database.pool.query(`select code from price
     where market_id = (select id from market where slug = 'copper') limit 1`);
   const body = { filters: { codes: [rows[0].code] } };
-  const told = async (key: string) => {
+  const answerFor = async (key: string) => {
     const headers = { 'x-api-key': key };
     const url = '/v3/prices/nickel';
     const answer = await twins.kept.request({ method: 'POST', url, headers, payload: body });
     return JSON.stringify(answer.json.$metadata.warnings).includes('copper');
   };
   const before = twins.book.counts.repeats;
-  for (let times = 0; times < 3; times += 1) t.equal(await told(twins.kept.key), true);
+  for (let times = 0; times < 3; times += 1) t.equal(await answerFor(twins.kept.key), true);
   t.equal(twins.book.counts.repeats, before + 1, 'it is sent again');
-  for (let times = 0; times < 3; times += 1) t.equal(await told(few), false);
-  t.equal(await told(twins.kept.key), true);
+  for (let times = 0; times < 3; times += 1) t.equal(await answerFor(few), false);
+  t.equal(await answerFor(twins.kept.key), true);
 });

@@ -44,10 +44,10 @@ async function ask({ method, accept, coding }: Asking, headers: object = {}, fro
     headers: { 'x-api-key': from.key, accept, 'accept-encoding': coding, ...headers },
     ...(method === 'POST' ? { url, payload: BODY } : { url: QUERY }),
   });
-  const told = Object.entries(answer.headers).filter(([name]) => !OWN.includes(name));
+  const shared = Object.entries(answer.headers).filter(([name]) => !OWN.includes(name));
   return {
     status: answer.statusCode,
-    headers: Object.fromEntries(told),
+    headers: Object.fromEntries(shared),
     body: answer.rawPayload.toString('base64'),
     text: textOf(answer.rawPayload, String(answer.headers['content-encoding'])),
   };

@@ -65,20 +65,20 @@ export function anyBookRequest(
     const whole = any(values);
     const limit = 1 + Math.floor(random() * 6);
     const isPage = random() < 0.15;
-    const asked = isPage ? { ...whole, options: { ...whole.options, limit } } : whole;
+    const request = isPage ? { ...whole, options: { ...whole.options, limit } } : whole;
     const accept = random() < 0.7 ? (FORMATS[0] as string) : pick(FORMATS);
     const draw = random();
-    if (draw < 0.4) return { ...asked, accept };
-    const { dateFrom, dateTo } = asked.filters as { dateFrom?: string; dateTo?: string };
+    if (draw < 0.4) return { ...request, accept };
+    const { dateFrom, dateTo } = request.filters as { dateFrom?: string; dateTo?: string };
     const filters: Record<string, unknown> = {};
     if (dateFrom !== undefined) filters['dateFrom'] = dateFrom;
     if (dateTo !== undefined) filters['dateTo'] = dateTo;
-    const lists = [...(by.get(asked.slug) ?? [])];
+    const lists = [...(by.get(request.slug) ?? [])];
     for (let count = draw < 0.5 ? 0 : 1 + Math.floor(random() * 2); count > 0; count -= 1) {
       const [filter, names] = pick(lists);
       filters[filter] = [pick(names), pick([...names, 'Unobtainium'])];
     }
-    return { ...asked, filters, accept };
+    return { ...request, filters, accept };
   };
 }
 

@@ -35,7 +35,7 @@ const publish = (): Promise<number> => {
 };
 
 /** The answer to a waiting key when first the key and then the data change. */
-async function heardAfter(statement: string): Promise<FeedAnswer> {
+async function answerAfter(statement: string): Promise<FeedAnswer> {
   const key = await keyFor(database, ['prices:nickel', 'prices:copper']);
   const [id] = key.split('_').slice(2);
   const { next } = await fetchChanges(service, '');
@@ -73,7 +73,7 @@ t.test('a key that ended while its request waited does not get the answer', asyn
       delete from api_key where id in (select id from gone)`,
   };
   for (const [code, statement] of Object.entries(ended)) {
-    const { status, text, headers } = await heardAfter(statement);
+    const { status, text, headers } = await answerAfter(statement);
     t.equal(status, 401, code);
     t.match(JSON.parse(text), { code });
     t.ok(headers.get('www-authenticate'));
@@ -83,7 +83,7 @@ t.test('a key that ended while its request waited does not get the answer', asyn
 });
 
 t.test('nor does one that lost a market', async (t) => {
-  const { status, text } = await heardAfter(`delete from api_key_scope
+  const { status, text } = await answerAfter(`delete from api_key_scope
     where scope = 'prices:nickel'
       and api_key_id = (select id from api_key where public_id = $key)`);
   t.equal(status, 403);
@@ -91,7 +91,7 @@ t.test('nor does one that lost a market', async (t) => {
 });
 
 t.test('a key that still stands gets it', async (t) => {
-  const { status, changes } = await heardAfter('select $key');
+  const { status, changes } = await answerAfter('select $key');
   t.equal(status, 200);
   t.match(changes, [{ code: 'T-1', operation: 'published' }]);
 });

@@ -86,8 +86,8 @@ function forgetfulReader(ports: readonly number[], key: string, query: string): 
         const source: Source = { port: ports[upTo(ports.length - 1)] ?? 0, key };
         const from = place === null ? '' : `&after=${place}`;
         try {
-          const asked = `limit=${1 + upTo(30)}${query}${from}`;
-          const { status, changes, next, text } = await fetchChanges(source, asked);
+          const parameters = `limit=${1 + upTo(30)}${query}${from}`;
+          const { status, changes, next, text } = await fetchChanges(source, parameters);
           if (status === 429 || status === 503) {
             // A killed reader still occupies this credential, or the server has just started.
             await pause(20);

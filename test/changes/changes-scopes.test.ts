@@ -65,12 +65,12 @@ t.test('a scope shows the changes of its own market, and no other', async (t) =>
 
 t.test('a market that is not open is refused with the scope that it needs', async (t) => {
   for (const held of SLUGS) {
-    for (const asked of SLUGS.filter((each) => each !== held)) {
-      const { status, json, headers } = await ask(`&market=${asked}`, keyOf(held));
-      t.same([status, json.code], [403, 'insufficient_scope'], `${held} asks for ${asked}`);
+    for (const requested of SLUGS.filter((each) => each !== held)) {
+      const { status, json, headers } = await ask(`&market=${requested}`, keyOf(held));
+      t.same([status, json.code], [403, 'insufficient_scope'], `${held} asks for ${requested}`);
       t.equal(
         headers['www-authenticate'],
-        `Bearer error="insufficient_scope", scope="prices:${asked}"`,
+        `Bearer error="insufficient_scope", scope="prices:${requested}"`,
       );
     }
   }

@@ -192,7 +192,7 @@ t.test('a database in which nothing ever changed has a beginning', async (t) => 
 
 t.test('JSON and NDJSON tell the same, and whoever may keep neither is told so', async (t) => {
   const { service } = await published(t, 15, 10);
-  const asked: [accept: string, type: string][] = [
+  const cases: [accept: string, type: string][] = [
     ['application/x-ndjson', 'application/x-ndjson; charset=utf-8'],
     ['application/json;q=0.5, application/x-ndjson', 'application/x-ndjson; charset=utf-8'],
     ['application/*', 'application/json; charset=utf-8'],
@@ -201,7 +201,7 @@ t.test('JSON and NDJSON tell the same, and whoever may keep neither is told so',
     ['application/x-ndjson;q=0.2, application/json', 'application/json; charset=utf-8'],
   ];
   const { data, $metadata } = (await get(service, { limit: 20 })).json;
-  for (const [accept, type] of asked) {
+  for (const [accept, type] of cases) {
     const { headers, text } = await get(service, { limit: 20 }, { accept });
     t.equal(headers['content-type'], type, accept);
     t.equal(headers['cache-control'], 'no-store');

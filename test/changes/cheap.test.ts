@@ -74,15 +74,15 @@ async function positionOf({ pool }: TestDatabase, change: number): Promise<strin
 t.test('a page looks at what it shows, however long the history is', async (t) => {
   const database = await history(t);
   const { client, pool } = database;
-  const asked: { sql: string; parameters: unknown[] }[] = [];
+  const statements: { sql: string; parameters: unknown[] }[] = [];
   const db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
     log: ({ query }) => {
-      asked.push({ sql: query.sql, parameters: [...query.parameters] });
+      statements.push({ sql: query.sql, parameters: [...query.parameters] });
     },
   });
   const page = async (market: string, after: number, limit: number) => {
-    asked.length = 0;
+    statements.length = 0;
     const position = await positionOf(database, after);
     const reads = { ...client.reads, db: () => db };
     const sources = { reads, references: referenceReader(1) };
@@ -92,7 +92,7 @@ t.test('a page looks at what it shows, however long the history is', async (t) =
       limit,
     });
     const looked = { series: 0, change_segment: 0 };
-    for (const { sql, parameters } of asked) {
+    for (const { sql, parameters } of statements) {
       const explained = await pool.query(`explain (analyze, format json) ${sql}`, parameters);
       const [{ Plan }] = explained.rows[0]['QUERY PLAN'];
       looked.series += lookedAt(Plan, 'series');

@@ -149,12 +149,12 @@ t.test('whoever listens hears the number of each revision once it can be read', 
   const { pool } = await testDatabase(t);
   const listener = await pool.connect();
   t.teardown(() => listener.release(true));
-  const heard: string[] = [];
-  listener.on('notification', ({ payload }) => heard.push(payload ?? ''));
+  const payloads: string[] = [];
+  listener.on('notification', ({ payload }) => payloads.push(payload ?? ''));
   await listener.query('listen revision');
   await writeMinimalData(pool);
   await failureOf(inRevision(pool, insertOf('series', pointRow()), 'select 1 / 0'));
   await inRevision(pool, insertOf('series', pointRow()));
   await listener.query('select 1');
-  t.same(heard, ['1', '2']);
+  t.same(payloads, ['1', '2']);
 });

@@ -122,7 +122,7 @@ t.test('so many of one credential may wait, and the next is told when there is r
   leaver.abort();
   await t.rejects(second);
   await asleep(waiting, 2);
-  const heir = fetchChanges(service, `after=${end}&wait=25`);
+  const third3 = fetchChanges(service, `after=${end}&wait=25`);
   await asleep(waiting, 3);
   t.equal(
     (await fetchChanges(service, `after=${end}&wait=25`)).status,
@@ -130,7 +130,7 @@ t.test('so many of one credential may wait, and the next is told when there is r
     'and no more than that',
   );
   await publish(database);
-  for (const each of await Promise.all([first, third2, heir])) t.equal(each.changes.length, 1);
+  for (const each of await Promise.all([first, third2, third3])) t.equal(each.changes.length, 1);
   const { next } = await fetchChanges(service, `after=${end}`);
   const freed = [1, 1].map((wait) => fetchChanges(service, `after=${next}&wait=${wait}`));
   for (const each of await Promise.all(freed)) t.equal(each.status, 204, 'places are given back');
@@ -151,9 +151,9 @@ t.test('hundreds may wait: they hold no connection, and one reading serves them 
   database.pool.on('acquire', () => {
     taken += 1;
   });
-  const heard = await Promise.all(all);
-  t.ok(heard.every(({ changes }) => changes.length === 1));
-  t.equal(new Set(heard.map(({ text }) => text)).size, 1);
+  const answers = await Promise.all(all);
+  t.ok(answers.every(({ changes }) => changes.length === 1));
+  t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.ok(taken < 20, `${taken} connections were taken for it`);
 });
 
@@ -193,7 +193,7 @@ t.test('a waiting connection may be silent for longer than a reader may stall', 
   const { service, end } = waiting;
   // A database that is as slow to answer as a reader may stall would end it as well.
   await until('it is answered', async () => {
-    const heard = await fetchChanges(service, `after=${end}&wait=5`).catch(() => null);
-    return heard?.status === 204;
+    const answer = await fetchChanges(service, `after=${end}&wait=5`).catch(() => null);
+    return answer?.status === 204;
   });
 });

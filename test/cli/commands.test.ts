@@ -110,9 +110,9 @@ t.test('keys are made, listed, shown and revoked', async (t) => {
   t.match(await keys('list', '--json'), { code: 0, stdout: '[]\n', stderr: '' });
 
   const scopes = ['--scope', 'prices:nickel,prices:cobalt', '--scope', 'prices:copper'];
-  const made = await keys('create', '--name', 'desk 4', ...scopes, '--expires', '30', '--json');
-  t.equal(made.code, 0);
-  const key = JSON.parse(made.stdout);
+  const created = await keys('create', '--name', 'desk 4', ...scopes, '--expires', '30', '--json');
+  t.equal(created.code, 0);
+  const key = JSON.parse(created.stdout);
   t.match(key, { key: /^cps_live_/, name: 'desk 4', owner: null, status: 'active' });
   t.strictSame([...key.scopes].sort(), ['prices:cobalt', 'prices:copper', 'prices:nickel']);
   const days = (Date.parse(key.expiresAt) - Date.now()) / 86_400_000;
@@ -239,8 +239,8 @@ t.test('the OpenAPI document needs no database', async (t) => {
 
 t.test('without DATABASE_URL a command brings its own database and takes it away', async (t) => {
   const DATA_DIR = await dataFolder(t);
-  const made = await prices(t, { DATA_DIR }, ...KEY);
-  t.match(made, { code: 0, stdout: /cps_live_/ });
+  const created = await prices(t, { DATA_DIR }, ...KEY);
+  t.match(created, { code: 0, stdout: /cps_live_/ });
   t.match(JSON.parse((await prices(t, { DATA_DIR }, 'keys', 'list', '--json')).stdout), [
     { name: 'a' },
   ]);

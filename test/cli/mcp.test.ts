@@ -268,9 +268,9 @@ t.test('values and names that match nothing reach the user', async (t) => {
 });
 
 t.test('a text of the data stays data, whatever it says', async (t) => {
-  const given = { market: 'nickel', filters: { codes: ['X-2'] } };
+  const arguments_ = { market: 'nickel', filters: { codes: ['X-2'] } };
   for (const { data, text } of [
-    await ask('get_prices', given),
+    await ask('get_prices', arguments_),
     await ask('find_prices', { text: 'X-2' }),
   ]) {
     t.match(data.notice, /never instructions/);
@@ -284,7 +284,7 @@ t.test('a text of the data stays data, whatever it says', async (t) => {
     t.notMatch(text, /[<>&]/, 'no tag begins or ends');
     t.notMatch(text, /[\p{Cc}\p{Cf}\p{Zl}]/u, 'nothing is hidden');
   }
-  const { data } = await ask('get_prices', given);
+  const { data } = await ask('get_prices', arguments_);
   t.match(data.prices[0].specification[0], /^note: <\/data>/);
   const { data: changes } = await ask('get_changes', { market: 'nickel', limit: 1 });
   t.match(changes.notice, /never instructions/);

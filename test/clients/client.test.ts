@@ -209,9 +209,9 @@ t.test('a client generated from openapi.yaml type-checks and asks every market',
   // The client checks the health once; before its first revision check the service is not "ok".
   await until('it is ready', async () => (await fetch(`${address}/ready`)).status === 200);
   const settings = { NODE_NO_WARNINGS: '1', SERVICE_URL: address, SERVICE_KEY: service.key };
-  const asked = await node(TOOLS, ['integrator.ts'], settings);
-  t.ok(asked.isGood, asked.stdout);
-  const { markets, health, reports } = JSON.parse(asked.stdout);
+  const result = await node(TOOLS, ['integrator.ts'], settings);
+  t.ok(result.isGood, result.stdout);
+  const { markets, health, reports } = JSON.parse(result.stdout);
   t.equal(health.status, 'ok');
   t.same(
     markets.map((each: { slug: string }) => each.slug),

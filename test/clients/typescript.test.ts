@@ -100,8 +100,8 @@ t.test(
       includeSummary: true,
       aggregate: { period: 'month', method: 'average' },
     } as const;
-    const asked = { filters, options: { includeSeries: true, ...options } };
-    const { text } = await service.post('nickel', asked);
+    const body = { filters, options: { includeSeries: true, ...options } };
+    const { text } = await service.post('nickel', body);
     const exact = await texts.prices('nickel', { filters, options });
     const figures = new RegExp(`"(${decimals.join('|')})":"?(-?\\d[^,"}]*)`, 'g');
     const figuresIn = (json: string) => [...json.matchAll(figures)].map(([, , digits]) => digits);
@@ -141,11 +141,11 @@ t.test('pages joined are the whole, of one revision, and warn once', async (t) =
 });
 
 t.test('a warning goes to the console where nobody takes it', async (t) => {
-  const told = t.capture(console, 'warn', () => {});
+  const warnings = t.capture(console, 'warn', () => {});
   await createClient({ url, key: service.key }).prices('nickel', {
     filters: { regions: ['Europ'] },
   });
-  t.match(told(), [{ args: ['nickel', 'unmatched_value', /Europ/] }]);
+  t.match(warnings(), [{ args: ['nickel', 'unmatched_value', /Europ/] }]);
 });
 
 t.test('the feed of changes is read to its end, then waited for', async (t) => {

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type LocalCluster, until } from '../../scripts/cluster.ts';
 import { type Client, openClient } from '../../src/db/client.ts';
 import { load } from '../../src/ingest/load/load.ts';
-import { count, failOver, type Given, restart } from './shared.ts';
+import { type ClusterContext, count, failOver, restart } from './shared.ts';
 
 /** Loads one file after another, each confirmed by a standby. */
 class Loader {
@@ -66,8 +66,8 @@ class Loader {
 }
 
 /** 5: no load that was reported as confirmed is lost. */
-export async function reportedLoads(given: Given): Promise<void> {
-  const { cluster, counts } = given;
+export async function reportedLoads(context: ClusterContext): Promise<void> {
+  const { cluster, counts } = context;
   const loader = new Loader(cluster);
   const { reported, unconfirmed } = loader;
   const lost = new Set<number>();
@@ -76,7 +76,7 @@ export async function reportedLoads(given: Given): Promise<void> {
     const already = reported.length;
     await until('some loads are reported', () => reported.length >= already + 5);
     await pause(Math.random() * 300);
-    const { lost: server, afterMs } = await failOver(given);
+    const { lost: server, afterMs } = await failOver(context);
     took.push(afterMs);
     const upTo = [...reported];
     const { rows } = await (await cluster.primary()).ask(
@@ -85,13 +85,13 @@ export async function reportedLoads(given: Given): Promise<void> {
     );
     const there = new Set((rows as { id: number }[]).map(({ id }) => id));
     for (const each of upTo) if (!there.has(each)) lost.add(each);
-    await restart(given, server);
+    await restart(context, server);
   }
   await loader.stop();
-  if (lost.size > 0) given.note(`lost: batches ${[...lost].join()}`);
+  if (lost.size > 0) context.note(`lost: batches ${[...lost].join()}`);
   const longest = (Math.max(...took) / 1_000).toFixed(1);
   const failovers = `${counts.failovers} failovers of ≤ ${longest} s`;
   const kinds = `${count(reported.length)} reported; not confirmed ${unconfirmed.length}`;
   const figure = `lost ${lost.size} of ${kinds}; ${failovers}`;
-  given.report('5 reported loads', figure, lost.size === 0 && reported.length > 0);
+  context.report('5 reported loads', figure, lost.size === 0 && reported.length > 0);
 }

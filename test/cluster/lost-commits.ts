@@ -1,6 +1,6 @@
 import { type Node, type Server, until } from '../../scripts/cluster.ts';
 import { codeOf, type HttpAnswer, send, type Target } from '../support/process/load.ts';
-import { type Given, restart, startNode, targetOf } from './shared.ts';
+import { type ClusterContext, restart, startNode, targetOf } from './shared.ts';
 import { numberOf } from './traffic.ts';
 import { commit, connect, renaming } from './writer.ts';
 
@@ -13,8 +13,8 @@ async function readsPrimary({ metricsPort }: Node): Promise<boolean> {
 }
 
 /** The primary without synchronous standbys, and a node that reads it. */
-async function alone(given: Given): Promise<{ primary: Server; own: Target }> {
-  const { cluster, target } = given;
+async function alone(context: ClusterContext): Promise<{ primary: Server; own: Target }> {
+  const { cluster, target } = context;
   await cluster.configure({ synchronous_mode: false });
   const primary = await cluster.primary();
   await until('no commit waits', async () => {
@@ -24,13 +24,13 @@ async function alone(given: Given): Promise<{ primary: Server; own: Target }> {
   const node = cluster.nodes[cluster.servers.indexOf(primary)] as Node;
   if (!(await readsPrimary(node))) {
     await node.program.end('SIGTERM');
-    await startNode(given, node);
+    await startNode(context, node);
   }
   return { primary, own: targetOf(node, target) };
 }
 
 /** Stops what the standbys receive. Returns a function that lets it go on. */
-async function cutOff({ cluster }: Given, primary: Server): Promise<() => void> {
+async function cutOff({ cluster }: ClusterContext, primary: Server): Promise<() => void> {
   const pids = await Promise.all(
     cluster.servers
       .filter((each) => each !== primary)
@@ -68,12 +68,12 @@ interface Held {
 }
 
 /** Commits on the primary alone, and reads the commit that will be lost. */
-async function commitAlone(given: Given, primary: Server, own: Target): Promise<Held> {
+async function commitAlone(context: ClusterContext, primary: Server, own: Target): Promise<Held> {
   const client = await connect(primary.url);
   const number = await commit(client, renaming('Lost'));
   await client.end();
   const create = ['keys', 'create', '--name', 'lost', '--scope', 'prices:nickel', '--json'];
-  const { key } = JSON.parse(await given.run('', primary.url, ...create)) as { key: string };
+  const { key } = JSON.parse(await context.run('', primary.url, ...create)) as { key: string };
   const shows = async () => numberOf(await send(false, own, { path: PATH })) === number;
   await until('the lost commit is shown', shows, 5_000);
   const lost = await send(false, own, { path: PATH });
@@ -90,7 +90,10 @@ async function commitAlone(given: Given, primary: Server, own: Target): Promise<
 }
 
 /** The guarantees after the loss, each with true if it holds. */
-async function checksOf({ cluster, target }: Given, held: Held): Promise<[string, boolean][]> {
+async function checksOf(
+  { cluster, target }: ClusterContext,
+  held: Held,
+): Promise<[string, boolean][]> {
   const { tag, revision, cursor, position, key } = held;
   const through = (path: string, headers: Record<string, string> = {}, own = target) =>
     send(false, own, { path, headers });
@@ -124,11 +127,11 @@ async function checksOf({ cluster, target }: Given, held: Held): Promise<[string
 }
 
 /** 6: after forced lost commits, no reference to them is taken for a reference to new commits. */
-export async function lostCommits(given: Given): Promise<void> {
-  const { cluster, target } = given;
-  const { primary, own } = await alone(given);
-  const resume = await cutOff(given, primary);
-  const held = await commitAlone(given, primary, own);
+export async function lostCommits(context: ClusterContext): Promise<void> {
+  const { cluster, target } = context;
+  const { primary, own } = await alone(context);
+  const resume = await cutOff(context, primary);
+  const held = await commitAlone(context, primary, own);
   await primary.kill(true);
   resume();
   await until('another is the primary', async () => (await cluster.primary()) !== primary, 180_000);
@@ -153,12 +156,15 @@ export async function lostCommits(given: Given): Promise<void> {
     );
     return all.every(({ text }) => text.includes('Found'));
   });
-  const checks = [['the epoch was renewed', isRenewed] as const, ...(await checksOf(given, held))];
+  const checks = [
+    ['the epoch was renewed', isRenewed] as const,
+    ...(await checksOf(context, held)),
+  ];
   await cluster.configure({ synchronous_mode: true });
-  await restart(given, primary);
+  await restart(context, primary);
   await cluster.balanced();
   const wrong = checks.filter(([, holds]) => !holds).map(([name]) => name);
   const figure = `${checks.length - wrong.length} of ${checks.length} hold`;
-  given.report('6 lost commits', figure, wrong.length === 0);
-  for (const name of wrong) given.note(`does not hold: ${name}`);
+  context.report('6 lost commits', figure, wrong.length === 0);
+  for (const name of wrong) context.note(`does not hold: ${name}`);
 }

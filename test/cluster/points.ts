@@ -6,9 +6,9 @@ import { type Node, until } from '../../scripts/cluster.ts';
 import { anyRequest, valuesOf } from '../support/fuzz/any-request.ts';
 import { quantile, send } from '../support/process/load.ts';
 import {
+  type ClusterContext,
   count,
   failOver,
-  type Given,
   ms,
   restart,
   standbyWithNode,
@@ -18,23 +18,29 @@ import {
 import { numberOf, type Seen, Traffic } from './traffic.ts';
 import { commit, connect, renaming, Writer } from './writer.ts';
 
-function reportSeen(given: Given, name: string, seen: Seen, longestMs: number, more = ''): void {
+function reportSeen(
+  context: ClusterContext,
+  name: string,
+  seen: Seen,
+  longestMs: number,
+  more = '',
+): void {
   const { requests, failed } = seen;
   const isMet = failed.length === 0 && seen.longestMs <= longestMs;
   const longest = `longest ${ms(seen.longestMs)} (≤ ${longestMs})`;
   const figure = `failed ${failed.length} of ${count(requests)}; ${longest}`;
-  given.report(name, `${figure}${more}`, isMet);
-  for (const each of failed.slice(0, 3)) given.note(each);
+  context.report(name, `${figure}${more}`, isMet);
+  for (const each of failed.slice(0, 3)) context.note(each);
 }
 
 /** Runs an event in the midst of so many requests, with a writer. */
 async function during(
-  given: Given,
+  context: ClusterContext,
   requests: number,
   event: (writer: Writer) => Promise<void>,
 ): Promise<Seen> {
-  const traffic = new Traffic(given.target);
-  const writer = new Writer(given.cluster.primaryUrl, 200);
+  const traffic = new Traffic(context.target);
+  const writer = new Writer(context.cluster.primaryUrl, 200);
   await traffic.reach(Math.round(requests / 4));
   writer.reset();
   await event(writer);
@@ -45,73 +51,73 @@ async function during(
 }
 
 /** 1: no request fails while parts end. */
-export async function failures(given: Given): Promise<void> {
-  const { cluster, counts } = given;
+export async function failures(context: ClusterContext): Promise<void> {
+  const { cluster, counts } = context;
   const [first] = cluster.nodes as readonly [Node];
-  const killed = await during(given, counts.requests, async () => {
+  const killed = await during(context, counts.requests, async () => {
     await first.program.end('SIGKILL');
     await pause(1_000);
-    await startNode(given, first);
+    await startNode(context, first);
   });
-  reportSeen(given, '1 a node is killed', killed, 1_000);
-  const stopped = await during(given, counts.requests, async () => {
+  reportSeen(context, '1 a node is killed', killed, 1_000);
+  const stopped = await during(context, counts.requests, async () => {
     await first.program.end('SIGTERM');
-    await startNode(given, first);
+    await startNode(context, first);
   });
-  reportSeen(given, '1 a node is stopped politely', stopped, 1_000);
-  const hung = await during(given, counts.requests, async () => {
+  reportSeen(context, '1 a node is stopped politely', stopped, 1_000);
+  const hung = await during(context, counts.requests, async () => {
     first.program.child?.kill('SIGSTOP');
     await pause(3_000);
     first.program.child?.kill('SIGCONT');
     await cluster.balanced();
   });
-  reportSeen(given, '1 a node hangs', hung, 750);
-  const { server } = await standbyWithNode(given);
-  const without = await during(given, counts.requests, async () => {
+  reportSeen(context, '1 a node hangs', hung, 750);
+  const { server } = await standbyWithNode(context);
+  const without = await during(context, counts.requests, async () => {
     await server.kill(false);
     await cluster.whole();
     await cluster.balanced();
   });
-  reportSeen(given, '1 a standby is stopped at once', without, 1_000);
+  reportSeen(context, '1 a standby is stopped at once', without, 1_000);
   let writesMs = 0;
-  const promoted = await during(given, counts.requests, async (writer) => {
-    const { lost } = await failOver(given);
+  const promoted = await during(context, counts.requests, async (writer) => {
+    const { lost } = await failOver(context);
     const { commits } = writer;
     await until('the writer commits', () => writer.commits > commits);
     writesMs = writer.longestGapMs;
-    await restart(given, lost);
+    await restart(context, lost);
     await cluster.balanced();
   });
   const more = `; no write for ${ms(writesMs)}`;
-  reportSeen(given, '1 the primary is killed and Patroni promotes', promoted, 1_000, more);
-  const replaced = await during(given, counts.requests, async () => {
+  reportSeen(context, '1 the primary is killed and Patroni promotes', promoted, 1_000, more);
+  const replaced = await during(context, counts.requests, async () => {
     for (const node of cluster.nodes) {
       await node.program.end('SIGTERM');
-      await startNode(given, node);
+      await startNode(context, node);
     }
   });
-  reportSeen(given, '1 all nodes are replaced one by one', replaced, 1_000);
+  reportSeen(context, '1 all nodes are replaced one by one', replaced, 1_000);
 }
 
 /** Requests a second of eight clients without pauses. */
-async function throughput(given: Given): Promise<number> {
-  const traffic = new Traffic(given.target, { isMonotonic: true });
+async function throughput(context: ClusterContext): Promise<number> {
+  const traffic = new Traffic(context.target, { isMonotonic: true });
   await pause(1_000);
   const before = traffic.seen.requests;
   const begun = performance.now();
-  await pause(given.counts.seconds * 1_000);
+  await pause(context.counts.seconds * 1_000);
   const perSecond = ((traffic.seen.requests - before) * 1_000) / (performance.now() - begun);
   await traffic.stop();
   return perSecond;
 }
 
 /** 2: no answer is older than one that the client has seen. */
-export async function monotonic(given: Given): Promise<void> {
-  const { cluster, counts } = given;
+export async function monotonic(context: ClusterContext): Promise<void> {
+  const { cluster, counts } = context;
   const writer = new Writer(cluster.primaryUrl, 50);
   const part = Math.ceil(counts.monotonic / 4);
   const phase = async (name: string, event: () => Promise<() => Promise<unknown>>) => {
-    const traffic = new Traffic(given.target, { isMonotonic: true });
+    const traffic = new Traffic(context.target, { isMonotonic: true });
     const undo = await event();
     await traffic.reach(part);
     const seen = await traffic.stop();
@@ -119,11 +125,11 @@ export async function monotonic(given: Given): Promise<void> {
     await cluster.balanced();
     const isMet = seen.older === 0 && seen.failed.length === 0;
     const figure = `older 0 expected, ${seen.older} of ${count(seen.requests)}`;
-    given.report(`2 ${name}`, `${figure}; failed ${seen.failed.length}`, isMet);
-    for (const each of seen.failed.slice(0, 3)) given.note(each);
+    context.report(`2 ${name}`, `${figure}; failed ${seen.failed.length}`, isMet);
+    for (const each of seen.failed.slice(0, 3)) context.note(each);
   };
   await phase('with x-min-revision, all well', async () => async () => {});
-  const { server, node } = await standbyWithNode(given);
+  const { server, node } = await standbyWithNode(context);
   const replay = (what: 'pause' | 'resume') => server.ask(`select pg_wal_replay_${what}()`);
   await phase('one standby paused', async () => {
     await replay('pause');
@@ -138,28 +144,28 @@ export async function monotonic(given: Given): Promise<void> {
     };
   });
   await phase('across a failover', async () => {
-    const { lost } = await failOver(given);
-    return () => restart(given, lost);
+    const { lost } = await failOver(context);
+    return () => restart(context, lost);
   });
   // Two nodes: that of the standby is stopped.
   await node.program.end('SIGTERM');
-  const two = await throughput(given);
-  await startNode(given, node);
-  const { server: now } = await standbyWithNode(given);
+  const two = await throughput(context);
+  await startNode(context, node);
+  const { server: now } = await standbyWithNode(context);
   await now.ask('select pg_wal_replay_pause()');
-  const paused = await throughput(given);
+  const paused = await throughput(context);
   await now.ask('select pg_wal_replay_resume()');
   await writer.stop();
   await cluster.balanced();
   const share = (100 * paused) / two;
   const rates = `${paused.toFixed(0)} and ${two.toFixed(0)} requests/s`;
   const figure = `${share.toFixed(0)} % (≥ 90) of two healthy nodes: ${rates}`;
-  given.report('2 throughput with one standby paused', figure, share >= 90);
+  context.report('2 throughput with one standby paused', figure, share >= 90);
 }
 
 /** 3: a commit is visible on all nodes soon. */
-export async function visibility(given: Given): Promise<void> {
-  const { cluster, counts, target } = given;
+export async function visibility(context: ClusterContext): Promise<void> {
+  const { cluster, counts, target } = context;
   const client = await connect(cluster.primaryUrl);
   const agents = cluster.nodes.map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
   const after: { ms: number }[] = [];
@@ -169,8 +175,8 @@ export async function visibility(given: Given): Promise<void> {
     await Promise.all(
       cluster.nodes.map(async (node, index) => {
         for (;;) {
-          const asked = { path: '/v3/prices/nickel?codes=CP-NI-0001' };
-          const answer = await send(agents[index] ?? false, targetOf(node, target), asked);
+          const request = { path: '/v3/prices/nickel?codes=CP-NI-0001' };
+          const answer = await send(agents[index] ?? false, targetOf(node, target), request);
           if (numberOf(answer) >= number) return;
         }
       }),
@@ -184,7 +190,7 @@ export async function visibility(given: Given): Promise<void> {
   const usual = `p50 ${ms(middle ?? 0)}, p99 ${ms(p99 ?? 0)} (≤ 50)`;
   const figure = `${usual}, longest ${ms(most ?? 0)} (≤ 1000), ${counts.commits} commits`;
   const isMet = (p99 ?? 0) <= 50 && (most ?? 0) <= 1_000;
-  given.report('3 a commit is visible on all nodes', figure, isMet);
+  context.report('3 a commit is visible on all nodes', figure, isMet);
 }
 
 /** Seconds of CPU that a process has used. */
@@ -195,15 +201,15 @@ async function cpuOf(pid: number): Promise<number> {
 }
 
 /** 4: CPU of the nodes for a request. */
-export async function cpuPerRequest(given: Given): Promise<void> {
-  const { cluster, counts } = given;
+export async function cpuPerRequest(context: ClusterContext): Promise<void> {
+  const { cluster, counts } = context;
   const measure = async (nodes: readonly Node[]): Promise<number> => {
     const used = async () =>
       (await Promise.all(nodes.map(({ program }) => cpuOf(program.pid)))).reduce(
         (a, b) => a + b,
         0,
       );
-    const traffic = new Traffic(given.target, { pauseMs: 10 });
+    const traffic = new Traffic(context.target, { pauseMs: 10 });
     await traffic.reach(Math.round(counts.cpuRequests / 5));
     const [before, from] = [await used(), traffic.seen.requests];
     await traffic.reach(from + counts.cpuRequests);
@@ -221,28 +227,28 @@ export async function cpuPerRequest(given: Given): Promise<void> {
   const ratio = three / one;
   const times = `${three.toFixed(2)} and ${one.toFixed(2)} ms`;
   const figure = `${ratio.toFixed(2)} (≤ 1.10) times that at one: ${times}`;
-  given.report('4 CPU per request at three nodes', figure, ratio <= 1.1);
-  given.note('not measurable on two cores: the throughput of nodes pinned to cores of their own');
+  context.report('4 CPU per request at three nodes', figure, ratio <= 1.1);
+  context.note('not measurable on two cores: the throughput of nodes pinned to cores of their own');
 }
 
 /** 7: all nodes are upgraded under load, and the schema is migrated. */
-export async function upgrade(given: Given): Promise<void> {
-  const { cluster, counts } = given;
-  const folder = await given.nextVersion();
-  const seen = await during(given, counts.requests, async () => {
-    await given.run(folder, cluster.primaryUrl, 'db', 'migrate');
+export async function upgrade(context: ClusterContext): Promise<void> {
+  const { cluster, counts } = context;
+  const folder = await context.nextVersion();
+  const seen = await during(context, counts.requests, async () => {
+    await context.run(folder, cluster.primaryUrl, 'db', 'migrate');
     for (const node of cluster.nodes) {
       await node.program.end('SIGTERM');
       node.folder = folder;
-      await startNode(given, node);
+      await startNode(context, node);
     }
   });
-  reportSeen(given, '7 a rolling upgrade with a migration', seen, 1_000);
+  reportSeen(context, '7 a rolling upgrade with a migration', seen, 1_000);
 }
 
 /** 8: the answers of all nodes are equal. */
-export async function equalAnswers(given: Given): Promise<void> {
-  const { cluster, counts, target } = given;
+export async function equalAnswers(context: ClusterContext): Promise<void> {
+  const { cluster, counts, target } = context;
   const pool = { query: (text: string) => cluster.servers[0]?.ask(text) } as unknown as pg.Pool;
   const values = await valuesOf({ pool });
   let seed = 20_261_126;
@@ -256,10 +262,10 @@ export async function equalAnswers(given: Given): Promise<void> {
   let answered = 0;
   for (let at = 0; at < counts.random; at += 1) {
     const { slug, ...body } = next(values);
-    const asked = { path: `/v3/prices/${slug}`, body: JSON.stringify(body) };
+    const request = { path: `/v3/prices/${slug}`, body: JSON.stringify(body) };
     const answers = await Promise.all(
       cluster.nodes.map((node, index) =>
-        send(agents[index] ?? false, targetOf(node, target), asked),
+        send(agents[index] ?? false, targetOf(node, target), request),
       ),
     );
     const texts = answers.map(({ status, text, headers }) =>
@@ -267,12 +273,12 @@ export async function equalAnswers(given: Given): Promise<void> {
     );
     if (new Set(texts).size > 1) {
       different += 1;
-      given.note(`differs: ${asked.path} ${asked.body}`);
+      context.note(`differs: ${request.path} ${request.body}`);
     }
     answered += Number(answers[0]?.status === 200);
   }
   for (const agent of agents) agent.destroy();
-  const asked = `${count(counts.random)} random requests on three nodes`;
-  const figure = `different ${different} of ${asked}, ${count(answered)} of them 200`;
-  given.report('8 equal answers', figure, different === 0 && answered > counts.random / 4);
+  const requests = `${count(counts.random)} random requests on three nodes`;
+  const figure = `different ${different} of ${requests}, ${count(answered)} of them 200`;
+  context.report('8 equal answers', figure, different === 0 && answered > counts.random / 4);
 }

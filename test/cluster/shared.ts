@@ -2,7 +2,7 @@ import { type LocalCluster, type Node, type Server, until } from '../../scripts/
 import type { Target } from '../support/process/load.ts';
 
 /** Cluster, counts and output of a point. */
-export interface Given {
+export interface ClusterContext {
   readonly cluster: LocalCluster;
   /** HAProxy. */
   readonly target: Target;
@@ -34,27 +34,31 @@ export const ms = (value: number): string =>
 export const targetOf = ({ port }: Node, { key }: Target): Target => ({ port, key });
 
 /** Starts a node again, and waits until HAProxy uses it. */
-export async function startNode({ cluster }: Given, node: Node): Promise<void> {
+export async function startNode({ cluster }: ClusterContext, node: Node): Promise<void> {
   node.program.start();
   await until(`${node.name} is ready`, node.isReady);
   await cluster.balanced();
 }
 
 /** A standby, and the node that reads it first. */
-export async function standbyWithNode({ cluster }: Given): Promise<{ server: Server; node: Node }> {
+export async function standbyWithNode({
+  cluster,
+}: ClusterContext): Promise<{ server: Server; node: Node }> {
   const primary = await cluster.primary();
   const at = cluster.servers.findIndex((each) => each !== primary);
   return { server: cluster.servers[at] as Server, node: cluster.nodes[at] as Node };
 }
 
 /** Starts a killed server again, as a standby. */
-export async function restart({ cluster }: Given, server: Server): Promise<void> {
+export async function restart({ cluster }: ClusterContext, server: Server): Promise<void> {
   server.patroni.start();
   await cluster.whole();
 }
 
 /** Kills the primary with its Patroni, and waits until another server accepts writes. */
-export async function failOver({ cluster }: Given): Promise<{ lost: Server; afterMs: number }> {
+export async function failOver({
+  cluster,
+}: ClusterContext): Promise<{ lost: Server; afterMs: number }> {
   const lost = await cluster.primary();
   const begun = performance.now();
   await lost.kill(true);

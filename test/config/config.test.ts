@@ -173,14 +173,14 @@ t.test(
 );
 
 t.test('good values have the type of their setting', async (t) => {
-  const given = {
+  const variables = {
     PORT: '0',
     DATABASE_URL: 'postgresql://u:p@h/d',
     LOG_LEVEL: 'silent',
     JWT_SECRET: SECRET,
     TRUST_PROXY: '10.0.0.0/8,fd00::/8,127.0.0.1,::1',
   };
-  t.match(configOf(given), { ...given, PORT: 0 });
+  t.match(configOf(variables), { ...variables, PORT: 0 });
   for (const url of [
     'postgres://127.0.0.1/db',
     'postgres:///db',

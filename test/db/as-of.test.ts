@@ -87,7 +87,7 @@ t.test('a moment waits for the commits before it that nobody can see yet', async
   // A stalled machine may exceed the short default timeout.
   await pool.query("alter function revision_as_of(timestamptz) set lock_timeout = '60s'");
   const [first] = await times(pool);
-  const asked = await inTransaction(pool, async (writer) => {
+  const pending = await inTransaction(pool, async (writer) => {
     await writer.query("select open_revision('slow')");
     await writer.query(insertOf('series', pointRow()));
     const open = await writer.query('select clock_timestamp()::text as now');
@@ -100,7 +100,7 @@ t.test('a moment waits for the commits before it that nobody can see yet', async
     await someoneWaits(pool);
     return { answer };
   });
-  t.equal(await asked.answer, '2');
+  t.equal(await pending.answer, '2');
 });
 
 t.test('what identifies a source of rates never changes', async (t) => {

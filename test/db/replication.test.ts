@@ -14,23 +14,23 @@ t.test(
     t.notOk(await lacksCommit(client, null), 'nothing was told');
     t.notOk(await lacksCommit(client, empty), 'nothing was committed');
     await writeMinimalData(pool);
-    const told = await newestRevision(db);
-    const { epoch } = told;
+    const newest = await newestRevision(db);
+    const { epoch } = newest;
     t.notOk(await lacksCommit(client, empty));
-    t.notOk(await lacksCommit(client, told));
+    t.notOk(await lacksCommit(client, newest));
     t.ok(await lacksCommit(client, { epoch, revision: '2.abcdef' }), 'one that it has not');
     t.ok(
       await lacksCommit(client, { epoch, revision: '1.abcdef' }),
       'one whose number it took again',
     );
     await inRevision(pool, "update price set name = 'New'");
-    t.notOk(await lacksCommit(client, told), 'it may have more');
+    t.notOk(await lacksCommit(client, newest), 'it may have more');
     t.ok(
       await lacksCommit(client, { epoch, revision: '1.abcdef' }),
       'also after one that it has not',
     );
     t.notOk(await lacksCommit(client, { epoch: 'zzzz', revision: '9.abcdef' }), 'a renewed epoch');
     await pool.query('alter table service rename to gone');
-    t.ok(await lacksCommit(client, told), 'without the tables');
+    t.ok(await lacksCommit(client, newest), 'without the tables');
   },
 );

@@ -53,6 +53,6 @@ t.test('a database in trouble is not asked several times as much', async (t) => 
   const retries = new Retries(HOUR_MS);
   const many = Array.from({ length: 200 }, () => failing(9, REFUSED));
   await Promise.all(many.map(({ work }) => failureOf(retries.run(work, NEVER))));
-  const asked = many.reduce((sum, { calls }) => sum + calls.count, 0);
-  t.equal(asked, 240);
+  const attempts = many.reduce((sum, { calls }) => sum + calls.count, 0);
+  t.equal(attempts, 240);
 });

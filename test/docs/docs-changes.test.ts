@@ -34,8 +34,8 @@ t.test('the page shows a rejected position as the service would send it', async 
 t.test('the page tells every member of the query, and every operation', async (t) => {
   const limits = { limit: 1, limitMax: 1, waitMaxSeconds: 1 };
   t.same(wordsUnder('| Query | |'), Object.keys(changeQuery(limits).properties));
-  const told = wordsUnder('| `operation` | `date` | `before` | `after` |');
-  t.same([...new Set(told)], [...OPERATIONS]);
+  const operations = wordsUnder('| `operation` | `date` | `before` | `after` |');
+  t.same([...new Set(operations)], [...OPERATIONS]);
 });
 
 t.test('the page tells the limits as they are', async (t) => {

@@ -76,9 +76,11 @@ t.test('the README lists every address, as the OpenAPI document has it', async (
   const general = documented
     .filter((each) => !MARKETS.slice(1).some((market) => each.includes(`/${market.slug}`)))
     .map((each) => each.replace(`/${slug}`, '/<market>'));
-  const told = tableOf(README, 'Method and path', 'Credential').flatMap(([cell]) => wordsOf(cell));
+  const listed = tableOf(README, 'Method and path', 'Credential').flatMap(([cell]) =>
+    wordsOf(cell),
+  );
   const pages = ['GET /', 'GET /docs', 'GET /docs/problems', 'GET /explorer'];
-  t.same(told.sort(), [...general, ...pages].sort());
+  t.same(listed.sort(), [...general, ...pages].sort());
 });
 
 /** The command that words of a command line name, and the words that follow it. */

@@ -89,14 +89,14 @@ t.test('keys move the cursor of the chart, and each move is told', async (t) => 
   // Good Friday: a working day without a price.
   await show('price=nickel/CP-NI-0001&from=2026-04-01&to=2026-04-08');
   await chart.focus();
-  const told: string[] = [];
+  const announced: string[] = [];
   for (const key of ['Home', 'ArrowRight', 'ArrowRight', 'ArrowRight']) {
     await page.keyboard.press(key);
-    told.push((await said()) ?? '');
+    announced.push((await said()) ?? '');
   }
   t.ok(
-    told.some((each) => /^2026-04-\d\d\. CP-NI-0001: no price$/.test(each)),
-    told.join('; '),
+    announced.some((each) => /^2026-04-\d\d\. CP-NI-0001: no price$/.test(each)),
+    announced.join('; '),
   );
 });
 

@@ -167,7 +167,7 @@ t.test('a browser that forbids storage opens the page all the same', async (t) =
   t.same(faults, []);
 });
 
-t.test('the files of the page come, however many strangers ask for pages', async (t) => {
+t.test('the files of the page come, however many anonymous clients request pages', async (t) => {
   const env = { OPEN_PER_SECOND: '1', OPEN_WAITING_MAX: '0' };
   const { app } = await serviceOn(t, database, env);
   const page = await app.inject('/explorer');

@@ -72,10 +72,10 @@ for (const [status, code] of [
   t.test(`a ${status} is waited for as it asks, shown, and asked again once`, async (t) => {
     const { page, show } = await explorer.open(t);
     await show('price=nickel/CP-NI-0001');
-    const asked: number[] = [];
+    const requestedAtMs: number[] = [];
     await page.route('**/v3/prices/nickel?*', async (route) => {
-      asked.push(Date.now());
-      if (asked.length !== 1) return route.continue();
+      requestedAtMs.push(Date.now());
+      if (requestedAtMs.length !== 1) return route.continue();
       const problem = { status, code, title: 'Too much', detail: 'Ask later', requestId: 'a' };
       await route.fulfill({
         status,
@@ -89,12 +89,12 @@ for (const [status, code] of [
     await page.waitForURL(/from=/);
     await settled(page);
     await page.getByText('Asking again in 1 s').waitFor({ state: 'detached' });
-    t.equal(asked.length, 2);
-    t.ok((asked[1] ?? 0) - (asked[0] ?? 0) >= 990);
-    asked.length = 0;
+    t.equal(requestedAtMs.length, 2);
+    t.ok((requestedAtMs[1] ?? 0) - (requestedAtMs[0] ?? 0) >= 990);
+    requestedAtMs.length = 0;
     await page.unrouteAll();
     await page.route('**/v3/prices/nickel?*', async (route) => {
-      asked.push(Date.now());
+      requestedAtMs.push(Date.now());
       const problem = { status, code, title: 'Too much', detail: 'Ask later', requestId: 'a-b' };
       await route.fulfill({
         status,
@@ -105,7 +105,7 @@ for (const [status, code] of [
     });
     await page.getByRole('button', { name: '3Y' }).click();
     await page.getByRole('alert').filter({ hasText: code }).waitFor();
-    t.equal(asked.length, 2, 'no third time');
+    t.equal(requestedAtMs.length, 2, 'no third time');
     await page.unrouteAll();
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.locator('.points').waitFor();

@@ -39,7 +39,7 @@ t.test('a page of an allowed origin may ask and read, without a credential', asy
 });
 
 t.test('answers and refusals name the origin, and what a page may read', async (t) => {
-  const asked = [
+  const answers = [
     await open.request({ method: 'POST', url: URL, payload: {}, headers: { origin: PAGE } }),
     await open.request({ method: 'GET', url: URL, headers: { origin: PAGE } }),
     await open.request({ method: 'GET', url: URL, headers: { origin: PAGE, 'x-api-key': 'x' } }),
@@ -47,10 +47,10 @@ t.test('answers and refusals name the origin, and what a page may read', async (
     await open.request({ method: 'GET', url: '/v3/nothing', headers: { origin: PAGE } }),
   ];
   t.same(
-    asked.map(({ status }) => status),
+    answers.map(({ status }) => status),
     [200, 200, 401, 400, 404],
   );
-  for (const { headers } of asked) {
+  for (const { headers } of answers) {
     t.equal(headers['access-control-allow-origin'], PAGE);
     for (const name of ['x-data-revision', 'x-next-cursor', 'ratelimit', 'retry-after', 'etag']) {
       t.match(headers['access-control-expose-headers'], name);

@@ -71,11 +71,11 @@ t.test(
       'and lithium-ion-battery is another market',
     );
     for (const { slug, filters } of SPECIFIED) {
-      const told = json.data.find((each: { slug: string }) => each.slug === slug);
+      const market = json.data.find((each: { slug: string }) => each.slug === slug);
       const names = ['slug', 'name', 'scope', 'authorized'];
       const isOpen = ['lithium', 'copper'].includes(slug);
-      if (isOpen) t.equal(told.filters.length, filters.length + 1, slug);
-      else t.same(Object.keys(told), names, `of ${slug} nothing but its names`);
+      if (isOpen) t.equal(market.filters.length, filters.length + 1, slug);
+      else t.same(Object.keys(market), names, `of ${slug} nothing but its names`);
     }
     t.equal((await service.app.inject({ url: '/v3/prices' })).statusCode, 401);
   },

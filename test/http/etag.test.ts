@@ -64,9 +64,9 @@ t.test('a 304 reads no price and no series', async (t) => {
       const before = statements.length;
       const { status } = await get(query, { 'if-none-match': tag }, 'GET', each);
       t.equal(status, 304);
-      const asked = statements.slice(before);
+      const executed = statements.slice(before);
       t.same(
-        asked.filter((text) => /series|price_at|latest_point|dimension/.test(text)),
+        executed.filter((text) => /series|price_at|latest_point|dimension/.test(text)),
         [],
       );
     }

@@ -58,8 +58,8 @@ t.test('GET answers what POST answers, byte for byte but for the places of warni
       const post = await service.request({ method: 'POST', url, payload: body, headers });
       const read = await get(market.slug, queryText(body), type);
       t.notMatch(read.text, /"pointer":"\//, 'a GET has no body to point at');
-      const told = [read, post].map(({ headers: each }) => warningsIn(each).length);
-      const fit = Math.min(...told);
+      const warningCounts = [read, post].map(({ headers: each }) => warningsIn(each).length);
+      const fit = Math.min(...warningCounts);
       t.same(compared(read, fit), compared(post, fit), `${market.slug} ${JSON.stringify(body)}`);
       if (read.status === 200) answered += 1;
       return t.passing();
@@ -76,11 +76,11 @@ t.test('every market is read by GET, and HEAD tells the same headers without a b
     t.ok(read.status === 200 && read.json.data[0].series.length > 0, slug);
     const head = await get(slug, query, '*/*', 'HEAD');
     t.same([head.status, head.text], [200, '']);
-    const told = ({ headers }: Reply) => {
+    const comparable = ({ headers }: Reply) => {
       const { 'content-length': length, ...rest } = headers;
       return { ...rest, date: null, 'x-request-id': null };
     };
-    t.same(told(head), told(read), slug);
+    t.same(comparable(head), comparable(read), slug);
     t.equal(head.headers['content-length'], undefined);
   }
 });

@@ -144,9 +144,9 @@ t.test('a new currency and a new unit are rows, known with the next request', as
   const own = await testDatabase(t, { seeded: true });
   const other = await serviceOn(t, own);
   const sek = { ...CURRENCY, iso: "'SEK'", name: "'Swedish Krona'", symbol: "'kr'" };
-  const asked = { options: { currency: 'SEK', unitOfMeasure: 'cwt', includeSeries: true } };
+  const body = { options: { currency: 'SEK', unitOfMeasure: 'cwt', includeSeries: true } };
   const tag = async () => (await get('/v3/reference/units', {}, other)).headers['etag'];
-  t.equal((await other.post('nickel', asked)).status, 400);
+  t.equal((await other.post('nickel', body)).status, 400);
   const before = await tag();
   await inRevision(
     own.pool,
@@ -166,7 +166,7 @@ t.test('a new currency and a new unit are rows, known with the next request', as
       where source = 'SAMPLE' and currency_id = (select id from currency where iso = 'USD')`,
   );
   t.not(await tag(), before, 'the ETag changes with the data');
-  const { status, json } = await other.post('nickel', asked);
+  const { status, json } = await other.post('nickel', body);
   t.equal(status, 200);
   const record = json.data.find((each: Json) => each.code === 'CP-NI-0001');
   t.match(record.conversion, {

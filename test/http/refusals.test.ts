@@ -11,8 +11,8 @@ const LATE = errorOf('ERR_HTTP_REQUEST_TIMEOUT');
 t.test(
   'who is too late together is refused in several turns, each once and in order',
   async (t) => {
-    const told: string[] = [];
-    const refusals = new Refusals(({ code }) => told.push(code));
+    const codes: string[] = [];
+    const refusals = new Refusals(({ code }) => codes.push(code));
     const sockets = Array.from({ length: 30 }, () => new PassThrough());
     for (const socket of sockets) refusals.refuse(LATE, socket);
     const refused = (): number => sockets.filter(({ writableEnded }) => writableEnded).length;
@@ -30,7 +30,7 @@ t.test(
       );
       before = now;
     }
-    t.same(told, Array(30).fill('request_timeout'));
+    t.same(codes, Array(30).fill('request_timeout'));
     for (const socket of sockets) t.equal(answerOf(String(socket.read())).status, 408);
   },
 );
@@ -46,15 +46,15 @@ t.test('who comes too late while others are refused is refused as well', async (
 });
 
 t.test('who left before it was refused is let go, and not counted', async (t) => {
-  const told: string[] = [];
-  const refusals = new Refusals(({ code }) => told.push(code));
+  const codes: string[] = [];
+  const refusals = new Refusals(({ code }) => codes.push(code));
   const socket = new PassThrough();
   refusals.refuse(LATE, socket);
   socket.destroy();
   const last = new PassThrough();
   refusals.refuse(LATE, last);
   await once(last, 'finish');
-  t.same(told, ['request_timeout']);
+  t.same(codes, ['request_timeout']);
 });
 
 t.test('what breaks a rule of HTTP is refused at once', async (t) => {
@@ -71,22 +71,22 @@ const arriving = (response: { headersSent: boolean; writableEnded: boolean } | n
   });
 
 t.test('who ends in the midst of a request is answered, and not counted', async (t) => {
-  const told: string[] = [];
-  const refusals = new Refusals(({ code }) => told.push(code));
+  const codes: string[] = [];
+  const refusals = new Refusals(({ code }) => codes.push(code));
   const leaver = arriving({ headersSent: false, writableEnded: false });
   const other = new PassThrough();
   refusals.refuse(errorOf('HPE_INVALID_EOF_STATE'), leaver);
   refusals.refuse(errorOf('HPE_INVALID_METHOD'), other);
   t.equal(answerOf(String(leaver.read())).status, 400, 'he may have closed one half only');
-  t.same(told, ['malformed_request'], 'the other one is counted');
+  t.same(codes, ['malformed_request'], 'the other one is counted');
   const headless = new PassThrough();
   refusals.refuse(errorOf('HPE_INVALID_EOF_STATE'), headless);
-  t.equal(told.length, 2, 'and one that ends in the midst of a head, for there is no request');
+  t.equal(codes.length, 2, 'and one that ends in the midst of a head, for there is no request');
 });
 
 t.test('what has its answer is hung up on once that is out', async (t) => {
-  const told: string[] = [];
-  const refusals = new Refusals(({ code }) => told.push(code));
+  const codes: string[] = [];
+  const refusals = new Refusals(({ code }) => codes.push(code));
   for (const response of [null, { headersSent: true, writableEnded: true }]) {
     const socket = arriving(response);
     socket.write('an answer');
@@ -94,12 +94,12 @@ t.test('what has its answer is hung up on once that is out', async (t) => {
     t.equal(String(socket.read()), 'an answer');
     t.equal(socket.writableEnded, true);
   }
-  t.same(told, []);
+  t.same(codes, []);
 });
 
 t.test('what is answered before it was refused is not refused any more', async (t) => {
-  const told: string[] = [];
-  const refusals = new Refusals(({ code }) => told.push(code));
+  const codes: string[] = [];
+  const refusals = new Refusals(({ code }) => codes.push(code));
   const [complete, last] = [new PassThrough(), new PassThrough()];
   refusals.refuse(LATE, complete);
   refusals.refuse(LATE, last);
@@ -108,5 +108,5 @@ t.test('what is answered before it was refused is not refused any more', async (
   await once(last, 'finish');
   t.equal(refusals.cancel(last), false);
   t.equal(complete.read(), null);
-  t.same(told, ['request_timeout']);
+  t.same(codes, ['request_timeout']);
 });

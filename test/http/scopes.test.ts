@@ -160,13 +160,13 @@ t.test('a scope in another case, cut, padded or globbed opens nothing', async (t
       if (asText.statusCode === 403 && asList.statusCode === 403) refused.push(String(scope));
     }
     t.same(refused, nearly(slug), slug);
-    const made = nearly(slug).map((scope) =>
+    const outcomes = nearly(slug).map((scope) =>
       createKey(db, { name: 'a', scopes: [String(scope)], expiresAt: null }).then(
         () => `was made: ${scope}`,
         (error) => error.name,
       ),
     );
-    t.same(new Set(await Promise.all(made)), new Set(['UnknownScopeError']), slug);
+    t.same(new Set(await Promise.all(outcomes)), new Set(['UnknownScopeError']), slug);
   }
   t.same(await opened(tokenWith(SLUGS.map((slug) => `Prices:${slug}`).join(' '))), []);
 });

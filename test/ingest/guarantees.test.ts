@@ -195,11 +195,11 @@ t.test('progress is told in rows and bytes, up to the end of the file', async (t
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const text = points('A,2026-01-01,,1,,', 'A,2026-01-02,,1,,');
-  const told: LoadProgress[] = [];
-  await loadText(t, client, 'csv', text, { onProgress: (progress) => told.push({ ...progress }) });
+  const steps: LoadProgress[] = [];
+  await loadText(t, client, 'csv', text, { onProgress: (progress) => steps.push({ ...progress }) });
   const all = { rows: 2, bytes: text.length, bytesTotal: text.length };
   t.strictSame(
-    told.slice(-4),
+    steps.slice(-4),
     ['reading', 'hashing', 'comparing', 'writing'].map((step) => ({ step, ...all })),
   );
 });

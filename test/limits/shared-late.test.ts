@@ -63,18 +63,18 @@ t.test(
       const { rows } = await pool.query('select from rate_usage');
       return rows.length === 2;
     });
-    const heard: number[] = [];
+    const peerCounts: number[] = [];
     class ListeningService extends Limits {
       override setPeers(others: number): void {
         super.setPeers(others);
-        heard.push(others);
+        peerCounts.push(others);
       }
     }
     const limits = new ListeningService(SETTINGS);
     const exchange = new Exchange(pool, limits, (error) => t.error(error));
     t.teardown(() => exchange.close());
-    await until('it hears', () => heard.length > 0);
-    t.equal(heard[0], 1);
+    await until('it hears', () => peerCounts.length > 0);
+    t.equal(peerCounts[0], 1);
     const nowMs = monotonicMs();
     const waits = Array.from({ length: OWN.burst + 1 }, () =>
       limits.takeRequest('key:a', OWN, nowMs),

@@ -34,18 +34,18 @@ for (const [what, perMinute] of DEFAULTS) {
         return other.takeRequest(name, MARK, monotonicMs())?.remaining ?? 0;
       };
       // Each call takes one: a smaller remainder proves that counts of the first one arrived.
-      const hears = async (name: string): Promise<void> => {
-        let asked = 0;
+      const untilExchanged = async (name: string): Promise<void> => {
+        let checks = 0;
         await until('it hears of the first', () => {
-          asked += 1;
-          return left(name) < MARK.burst - asked;
+          checks += 1;
+          return left(name) < MARK.burst - checks;
         });
       };
-      await hears('before');
+      await untilExchanged('before');
       const nowMs = monotonicMs();
       for (let taken = 0; taken < OWN.burst; taken += 1) one.takeRequest('key:a', OWN, nowMs);
       // This exchange also brings the count of the key, which is older.
-      await hears('after');
+      await untilExchanged('after');
       const verdict = other.takeRequest('key:a', OWN, monotonicMs());
       t.match(verdict, { isAllowed: false, remaining: 0 }, 'its burst was taken elsewhere');
       t.match(other.takeRequest('key:b', OWN, monotonicMs()), { isAllowed: true, remaining: 9 });

@@ -17,16 +17,16 @@ const OFTEN = { perMinute: 6_000, burst: 1_000, concurrent: 0 };
 
 /** Waits until an instance has read the counts of the others. */
 async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise<void> {
-  const told = async (): Promise<number> => {
+  const countInTable = async (): Promise<number> => {
     limits.takeRequest(name, OFTEN, monotonicMs());
     const text = 'select taken from rate_usage where name = $1';
     const { rows } = await pool.query(text, [`p ${OFTEN.perMinute} ${name}`]);
     return Number(rows[0]?.taken ?? 0);
   };
-  await until('it has told', async () => (await told()) > 0);
-  const first = await told();
+  await until('it has told', async () => (await countInTable()) > 0);
+  const first = await countInTable();
   // An exchange writes, then reads: a second write proves a read.
-  await until('it has told more', async () => (await told()) > first);
+  await until('it has told more', async () => (await countInTable()) > first);
 }
 
 t.test(
@@ -56,17 +56,17 @@ t.test(
 
 t.test('a store that fails leaves each instance its own limits, and is told once', async (t) => {
   const { pool } = await testDatabase(t);
-  const told: (Error | null)[] = [];
+  const failures: (Error | null)[] = [];
   await pool.query('alter table rate_usage rename to elsewhere');
   const limits = new Limits(SETTINGS);
-  const exchange = new Exchange(pool, limits, (error) => told.push(error));
+  const exchange = new Exchange(pool, limits, (error) => failures.push(error));
   t.teardown(() => exchange.close());
-  await until('the failure is told', () => told.length > 0);
-  t.match(told, [/rate_usage/]);
+  await until('the failure is told', () => failures.length > 0);
+  t.match(failures, [/rate_usage/]);
   const nowMs = monotonicMs();
   for (let taken = 0; taken < 10; taken += 1) limits.takeRequest('key:a', OWN, nowMs);
   t.equal(limits.takeRequest('key:a', OWN, nowMs)?.isAllowed, false);
   await pool.query('alter table elsewhere rename to rate_usage');
-  await until('the end of it is told', () => told.length > 1);
-  t.equal(told[1], null, 'and that it works again');
+  await until('the end of it is told', () => failures.length > 1);
+  t.equal(failures[1], null, 'and that it works again');
 });

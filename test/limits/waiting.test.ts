@@ -56,8 +56,8 @@ class Instances {
 /** Asks 100 times a second, and is silent as told; how often that was, and how often in vain. */
 function inVain(instances: Instances, turn: (asked: number) => number): [number, number] {
   let [nowMs, retries, refused, hasWaited] = [10_000, 0, 0, false];
-  for (let asked = 0; nowMs < 310_000; asked += 1) {
-    const verdict = instances.ask(turn(asked), nowMs);
+  for (let requests = 0; nowMs < 310_000; requests += 1) {
+    const verdict = instances.ask(turn(requests), nowMs);
     if (hasWaited) retries += 1;
     if (hasWaited && !verdict?.isAllowed) refused += 1;
     hasWaited = verdict?.isAllowed === false;

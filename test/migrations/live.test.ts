@@ -23,11 +23,11 @@ const QUESTIONS = [
 /** A service on sockets under continuous load. */
 async function busyService(t: Test, database: RoledDatabase): Promise<ClosedLoopLoad> {
   const client = serviceClient(t, database);
-  return asked(t, await startListening(t, { ...database, client }));
+  return runLoad(t, await startListening(t, { ...database, client }));
 }
 
 /** Starts a continuous load on a warm service. */
-async function asked(t: Test, service: ListeningService): Promise<ClosedLoopLoad> {
+async function runLoad(t: Test, service: ListeningService): Promise<ClosedLoopLoad> {
   const asking = startClosedLoop(t, service, QUESTIONS);
   await asking.next(60);
   asking.mark();
@@ -65,7 +65,7 @@ t.test('this version works on the schema of the next, which comes while it works
       }),
     );
   const before = await answers();
-  const asking = await asked(t, service);
+  const asking = await runLoad(t, service);
   t.same(await migrateUp(migrator.db, { folder, attemptsMax: 1_000 }), Object.keys(EXPANSION));
   await noneFailed(t, asking);
   t.same(await answers(), before, 'and it answers the same, to the byte');

@@ -14,7 +14,7 @@ import { until } from '../support/http/sockets.ts';
 const MIGRATOR = fileURLToPath(new URL('./migrator.ts', import.meta.url));
 
 /** The tables that migrations of these tests have made. */
-const madeIn = async ({ pool }: TestDatabase): Promise<string[]> => {
+const createdTables = async ({ pool }: TestDatabase): Promise<string[]> => {
   const { rows } = await pool.query<{ name: string }>(
     `select relname as name from pg_class where relname like 'made%' order by relname`,
   );
@@ -32,7 +32,7 @@ t.test('one that fails takes nothing with it but itself', async (t) => {
     '0103-three': { up: 'create table made_three (a integer)' },
   });
   await t.rejects(migrateUp(database.db, { folder }), /division by zero/);
-  t.same(await madeIn(database), ['made_one']);
+  t.same(await createdTables(database), ['made_one']);
   t.equal(await stateOf(database, folder, '0101-one'), 'ran');
   t.equal(await stateOf(database, folder, '0102-two'), 'pending');
   await database.pool.query('create table made_by_hand (a integer)');
@@ -59,7 +59,7 @@ t.test('a file that is not what ran is refused by name, before anything runs', a
   await t.rejects(migrateUp(database.db, { folder }), drift);
   await t.rejects(previewMigrations(database.db, folder), drift);
   t.equal(await stateOf(database, folder, '0101-one'), 'changed');
-  t.same(await madeIn(database), ['made_one']);
+  t.same(await createdTables(database), ['made_one']);
   await writeFile(pathOf('0101-one'), one);
   t.same(await migrateUp(database.db, { folder }), ['0102-two']);
 });
@@ -179,13 +179,13 @@ t.test('a runner that is killed can be run again, and goes on where it was', asy
   await until('the second migration runs', isSleeping);
   child.kill('SIGKILL');
   await exited;
-  t.same(await madeIn(database), ['made_one'], 'the second is not there');
+  t.same(await createdTables(database), ['made_one'], 'the second is not there');
   const { url: mended } = await migrationsWith(t, {
     '0101-one': { up: 'create table made_one (a integer)' },
     '0102-two': { up: 'create table made_two (a integer)' },
   });
   t.same(await migrateUp(database.db, { folder: mended }), ['0102-two']);
-  t.same(await madeIn(database), ['made_one', 'made_two']);
+  t.same(await createdTables(database), ['made_one', 'made_two']);
 });
 
 t.test('a step back that would lose data is refused, and changes nothing', async (t) => {

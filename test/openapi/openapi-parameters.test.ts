@@ -34,11 +34,11 @@ t.test('every filter and option of a market is a parameter of its GET', async (t
     const { codes } = components.schemas[`${pascal(slug)}CodeFilters`].properties;
     const { properties: options } = components.schemas['MassPriceOptions'];
     const all = { ...lists, codes, ...options };
-    const told = paths[`/v3/prices/${slug}`].get.parameters.map(
+    const names = paths[`/v3/prices/${slug}`].get.parameters.map(
       ({ $ref }: { $ref: string }) => $ref.split('/').at(-1) as string,
     );
-    t.same(told, [...Object.keys(all), 'format'], slug);
-    for (const name of told.filter((each: string) => !WRITTEN.includes(each))) {
+    t.same(names, [...Object.keys(all), 'format'], slug);
+    for (const name of names.filter((each: string) => !WRITTEN.includes(each))) {
       const { $ref, ...inline } = all[name];
       const { description, ...schema } = $ref ? components.schemas[$ref.split('/').at(-1)] : inline;
       const parameter = parameters[name];
@@ -57,8 +57,8 @@ t.test('every parameter is optional and described, and its example is valid', as
 
 t.test('the examples are one request together, as the documentation page sends it', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t));
-  const told = Object.values(parameters).filter(({ example }) => example !== undefined);
-  const query = told.map(({ name, example }) => `${name}=${example}`).join('&');
+  const withExample = Object.values(parameters).filter(({ example }) => example !== undefined);
+  const query = withExample.map(({ name, example }) => `${name}=${example}`).join('&');
   t.match(query, /includeSeries=true/);
   for (const { slug } of MARKETS) {
     const { status, json } = await service.request({

@@ -93,14 +93,14 @@ t.test('a walk through the past stays there; a cursor goes with its own state on
 t.test('a page reads its own prices and series only', async (t) => {
   const before = statements.length;
   const { json } = await page({ limit: 2 });
-  const asked = statements.slice(before);
-  const selections = asked.filter((each) => /latest_point_at/.test(each));
+  const executed = statements.slice(before);
+  const selections = executed.filter((each) => /latest_point_at/.test(each));
   t.equal(selections.length, 1);
   t.match(selections[0], /limit \$/);
   const { rows } = await database.pool.query('select id from price where code = any($1)', [
     json.data.map((each: { code: string }) => each.code),
   ]);
-  const copied = asked.flatMap((each) => /any\('\{([\d,]+)\}'\)/.exec(each)?.[1] ?? []);
+  const copied = executed.flatMap((each) => /any\('\{([\d,]+)\}'\)/.exec(each)?.[1] ?? []);
   t.same(copied.join().split(',').map(Number).sort(), rows.map(({ id }) => id).sort());
 });
 

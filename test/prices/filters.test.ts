@@ -102,7 +102,7 @@ t.test('codes select exactly, whatever their case, each record once', async (t) 
 
 t.test('a code of another market names it, and only to who may read that market', async (t) => {
   const body = { filters: { codes: ['cp-co-0001', 'CP-NI-0001', 'CP-XX-0001'] } };
-  const told = [
+  const warnings = [
     { code: 'unmatched_value', pointer: '/filters/codes/0' },
     { code: 'unmatched_value', pointer: '/filters/codes/2' },
   ];
@@ -121,7 +121,7 @@ t.test('a code of another market names it, and only to who may read that market'
   for (const key of [both, few, both, few]) answers.push(await filterAnswer(key));
   for (const [index, answer] of answers.entries()) {
     t.same(codesOf(answer), ['CP-NI-0001']);
-    t.match(warningsOf(answer), told);
+    t.match(warningsOf(answer), warnings);
     const [cobalt] = warningsOf(answer);
     if (index % 2 === 0) t.match(cobalt, { detail, suggestions: [] });
     else t.notMatch(JSON.stringify(cobalt), 'cobalt', 'to others it is a code that there is not');

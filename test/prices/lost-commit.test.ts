@@ -81,7 +81,7 @@ t.test(
     const service = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
     const body = { filters: { codes: ['CP-NI-0001'] }, options: { includeSeries: true } };
     t.equal((await service.post('nickel', body)).status, 200);
-    const asked = await inTransaction(database.pool, async (session) => {
+    const pending = await inTransaction(database.pool, async (session) => {
       await session.query('lock table price in access exclusive mode');
       const answer = service.post('nickel', body);
       await until('it waits', async () => (await lockWaits(database.pool)) > 0);
@@ -90,7 +90,7 @@ t.test(
       await session.query(`update revision set commit_id = new_commit_id()`);
       return { answer };
     });
-    const { status, json, headers } = await asked.answer;
+    const { status, json, headers } = await pending.answer;
     t.same([status, json.code], [503, 'database_unavailable']);
     t.ok(headers['retry-after']);
     t.equal((await service.post('nickel', body)).status, 200, 'the next one is answered');

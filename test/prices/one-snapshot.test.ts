@@ -64,7 +64,7 @@ interface Contention {
   readonly committed: ReadonlyMap<number, number>;
   /** The answer of all readers, by revision. */
   readonly answers: ReadonlyMap<number, Answer>;
-  readonly asked: number;
+  readonly requests: number;
 }
 
 /** Commits in a loop while readers send requests all the time. */
@@ -77,12 +77,12 @@ async function contend(
   const answers = new Map<number, Answer>();
   let newest = Math.max(...committed.keys());
   let isWriting = true;
-  let asked = 0;
+  let requests = 0;
   const read = async () => {
     while (isWriting) {
       const before = newest;
       const answer = await ask(service);
-      asked += 1;
+      requests += 1;
       test.ok(answer.revision >= before, 'an answer is as new as the last commit before it');
       const known = answers.get(answer.revision);
       test.ok(!known || known.text === answer.text, 'and one for all who read its revision');
@@ -97,7 +97,7 @@ async function contend(
     isWriting = false;
   };
   await Promise.all([write(), ...Array.from({ length: READERS }, read)]);
-  return { committed, answers, asked };
+  return { committed, answers, requests };
 }
 
 /** The records of a past revision, put together from the parts that an answer is made of. */
@@ -125,11 +125,11 @@ for (const pricesPerStatement of ['1', '20']) {
       const database = await testDatabase(t, { seeded: true });
       const env = { SERIES_PRICES_PER_STATEMENT: pricesPerStatement };
       const service = await listeningOn(t, database, env);
-      const { committed, answers, asked } = await contend(t, database, service);
-      recordFigures('F41', { answers: asked, 'at revisions': answers.size });
+      const { committed, answers, requests } = await contend(t, database, service);
+      recordFigures('F41', { answers: requests, 'at revisions': answers.size });
       t.ok(
-        answers.size > 5 && asked > answers.size,
-        `${asked} answers at ${answers.size} revisions`,
+        answers.size > 5 && requests > answers.size,
+        `${requests} answers at ${answers.size} revisions`,
       );
       for (const [revision, { marks, count, text }] of answers) {
         const expected = committed.get(revision);

@@ -85,7 +85,7 @@ function withoutLater(text: string): object {
 }
 
 /** The number of answers that warned of a price that was added later. */
-let toldLater = 0;
+let warnedLater = 0;
 
 const same = async (
   test: Pick<typeof t, 'same' | 'match'>,
@@ -96,7 +96,7 @@ const same = async (
   if (now.status === was.status && now.text === was.text) return;
   if (lacksLater(was)) {
     // A request for the past learns all that is known now of a later price.
-    toldLater += 1;
+    warnedLater += 1;
     if (now.status === 200) test.match(now.text, '"code":"not_yet_existing"');
     if (was.status === 200) test.same(withoutLater(now.text), withoutLater(was.text));
     return;
@@ -111,7 +111,7 @@ const same = async (
 t.test('what was answered is answered again at its revision, to the byte', async (t) => {
   await forAll(noted, (was) => same(t, was, { revision: was.revision }));
   t.ok(noted.length > 2000, `${noted.length} answers, seed ${SEED}`);
-  t.ok(toldLater > 0, `${toldLater} told of a price that came later`);
+  t.ok(warnedLater > 0, `${warnedLater} told of a price that came later`);
   const revisions = new Set(noted.map((each) => each.revision));
   t.ok(revisions.size > 12, `${revisions.size} states`);
   t.ok(noted.filter((each) => each.status === 200).length > 1500, 'most were no refusals');
@@ -133,18 +133,18 @@ t.test('and at the moment of its revision', async (t) => {
 });
 
 t.test('the microsecond of a commit sees it, the one before does not', async (t) => {
-  const asked = {
+  const request = {
     slug: 'nickel',
     filters: { codes: ['CP-NI-0002'] },
     options: { includeSeries: true },
   };
-  const at = async (asOf: string) => (await send(service, asked, { asOf })).text;
-  let before = (await send(service, asked)).text;
+  const at = async (asOf: string) => (await send(service, request, { asOf })).text;
+  let before = (await send(service, request)).text;
   for (let round = 1; round <= 5; round += 1) {
     await commit(database.pool, (client) =>
       putPoints(client, 'CP-NI-0002', [`2026-08-0${round}`, null, `${round}`, null]),
     );
-    const after = (await send(service, asked)).text;
+    const after = (await send(service, request)).text;
     const { rows } = await database.pool.query(
       `select to_char(at at time zone 'Asia/Tokyo', 'YYYY-MM-DD"T"HH24:MI:SS.US"+09:00"') as at
         from revision,

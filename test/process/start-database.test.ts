@@ -52,7 +52,7 @@ t.test('a database that was not migrated is told at the start, and to whom asks'
   const service = startService(t, { DATABASE_URL: bare });
   const log = await service.until('stderr', 'lacks the schema');
   t.match(log, /lacks the schema of this version.*run: \.\/prices db migrate"/);
-  const made = await prices(
+  const created = await prices(
     t,
     { DATABASE_URL: url },
     'keys',
@@ -63,7 +63,7 @@ t.test('a database that was not migrated is told at the start, and to whom asks'
     'prices:nickel',
     '--json',
   );
-  const { key } = JSON.parse(made.stdout);
+  const { key } = JSON.parse(created.stdout);
   const [address = ''] = /http:\/\/[\d.]+:\d+/.exec(log) ?? [];
   const answer = await fetch(`${address}/v3/prices`, { headers: { 'x-api-key': key } });
   t.match(await answer.json(), { status: 503, code: 'schema_outdated' });
@@ -73,9 +73,9 @@ t.test('an account that may do more than read is told at the start', async (t) =
   const database = await roledDatabase(t, { seeded: true });
   const { prefix, pool, url } = database;
   const service = roleName(prefix, 'service');
-  const tell = (what: string) => `it ${what}; run "./prices db roles"`;
+  const warning = (what: string) => `it ${what}; run "./prices db roles"`;
   const output = async (address: string) => (await saidOf(t, address)).join('\n');
-  t.match(await output(url), tell('is a superuser'));
+  t.match(await output(url), warning('is a superuser'));
   t.match(
     await output(database.urlOf('migrator')),
     /it may act as the owner of the tables, may write to \d+ tables, may create schemas or tables/,

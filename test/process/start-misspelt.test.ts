@@ -50,8 +50,10 @@ t.test('a start tells a misspelt setting once, whoever answers, and not its valu
     await service.until('stderr', WORKERS === '0' ? /listening at/ : /workers answer at/);
     service.child.kill('SIGTERM');
     await service.ended;
-    const told = service.stderr().match(/RATE_PER_MINUT [^"]*/g);
-    t.same(told, ['RATE_PER_MINUT is not a setting of the service; did you mean RATE_PER_MINUTE?']);
+    const warnings = service.stderr().match(/RATE_PER_MINUT [^"]*/g);
+    t.same(warnings, [
+      'RATE_PER_MINUT is not a setting of the service; did you mean RATE_PER_MINUTE?',
+    ]);
     t.notMatch(service.stderr(), 'hunter2');
   }
 });

@@ -84,8 +84,8 @@ t.test('workers that cannot start end the service, with what is wrong', async (t
 
 t.test('workers run with what Node was told for the first process', async (t) => {
   const shown = encodeURIComponent("console.error('runs with', process.execArgv.join(' '))");
-  const given = ['--import', 'data:text/javascript,0', '--import', 'data:text/javascript,1'];
-  const own = ['--max-semi-space-size=8', ...given, `--import=data:text/javascript,${shown}`];
+  const repeated = ['--import', 'data:text/javascript,0', '--import', 'data:text/javascript,1'];
+  const own = ['--max-semi-space-size=8', ...repeated, `--import=data:text/javascript,${shown}`];
   const third = startService(t, { DATABASE_URL: database.url, WORKERS: '1' }, own);
   await third.until('stderr', '1 worker answers at');
   const flags = [...NODE_FLAGS, ...own].join(' ');

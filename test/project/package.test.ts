@@ -22,9 +22,9 @@ const env = { ...PLAIN_ENV, PATH: `${dirname(process.execPath)}:${process.env['P
 let tarball: string;
 let folder: string;
 t.before(async () => {
-  const made = await makeFolder();
-  folder = made.path;
-  t.teardown(() => made.remove());
+  const created = await makeFolder();
+  folder = created.path;
+  t.teardown(() => created.remove());
   const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder], {
     cwd: ROOT,
     env,

@@ -32,11 +32,11 @@ t.test('the command makes the accounts, with passwords that it never shows', asy
   const secrets = { service: 'the first secret ', loader: 'and "another\'s" $ecret' };
   const input = Object.entries(secrets).map((line) => `${line.join(' ')}\n`);
   const args = ['--prefix', prefix, '--passwords'];
-  const made = await roles(url, input.join(''), ...args);
-  t.match(made, { code: 0, stderr: '' });
-  t.match(made.stdout, `${prefix}_migrator, ${prefix}_loader, ${prefix}_usage`);
-  t.match(made.stdout, `Passwords were set for ${prefix}_service, ${prefix}_loader.`);
-  t.notMatch(made.stdout, /secret|ecret/);
+  const result = await roles(url, input.join(''), ...args);
+  t.match(result, { code: 0, stderr: '' });
+  t.match(result.stdout, `${prefix}_migrator, ${prefix}_loader, ${prefix}_usage`);
+  t.match(result.stdout, `Passwords were set for ${prefix}_service, ${prefix}_loader.`);
+  t.notMatch(result.stdout, /secret|ecret/);
   for (const [login, password] of Object.entries(secrets)) {
     const { pool } = clientAs(t, addressAs(url, `${prefix}_${login}`, password));
     const { rows } = await pool.query('select current_user as name');
@@ -66,8 +66,8 @@ t.test('what is wrong with passwords is told without them', async (t) => {
   }
   t.match(await roles(url, '', '--prefix', 'Prices'), { code: 2, stderr: /a prefix has/ });
   t.match(await roles(url, '', '--print', '--passwords'), { code: 2, stderr: /one of/ });
-  const made = 'select from pg_roles where starts_with(rolname, $1)';
-  t.equal((await pool.query(made, [prefix])).rows.length, 0, 'and no account was made');
+  const accounts = 'select from pg_roles where starts_with(rolname, $1)';
+  t.equal((await pool.query(accounts, [prefix])).rows.length, 0, 'and no account was made');
 });
 
 t.test('what it prints does the same when psql runs it', async (t) => {

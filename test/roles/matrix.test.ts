@@ -100,8 +100,8 @@ t.test('each account may write what stands in the matrix, and nothing else', asy
        from pg_roles where rolname = $1`,
       [role],
     );
-    const given = Object.entries(rows[0]).filter(([, value]) => value);
-    t.same(given, login === 'loader' ? [['temporary', true]] : [], `${login} is nothing more`);
+    const rights = Object.entries(rows[0]).filter(([, value]) => value);
+    t.same(rights, login === 'loader' ? [['temporary', true]] : [], `${login} is nothing more`);
   }
 });
 

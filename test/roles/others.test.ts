@@ -11,9 +11,9 @@ import { serviceOn } from '../support/http/service.ts';
 t.test('the account for keys makes and revokes keys, and sees no price', async (t) => {
   const database = await roledDatabase(t, { seeded: true });
   const { db, pool } = database.as('keys');
-  const made = await createKey(db, { name: 'a', scopes: ['prices:nickel'], expiresAt: null });
+  const created = await createKey(db, { name: 'a', scopes: ['prices:nickel'], expiresAt: null });
   await createKey(db, { name: 'b', scopes: ['prices:*'], expiresAt: new Date('2100-01-01') });
-  t.match(await revokeKey(db, made.id, 'lost'), { status: 'revoked' });
+  t.match(await revokeKey(db, created.id, 'lost'), { status: 'revoked' });
   t.equal((await listKeys(db)).length, 2);
   for (const statement of [
     'select from price',

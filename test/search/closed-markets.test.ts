@@ -55,9 +55,9 @@ for (const { slug, name, prefix } of MARKETS) {
   t.test(`what is committed to other markets changes no answer of ${slug}`, async (t) => {
     const key = await keyFor(database, [scopeOf(slug)]);
     const other = slug === 'copper' ? 'nickel' : 'copper';
-    const asked = ['unobtainium', 'unobtanium', `SECRET-${prefix}`, 'price', slug];
+    const texts = ['unobtainium', 'unobtanium', `SECRET-${prefix}`, 'price', slug];
     const answers = async () => {
-      const all = await Promise.all(asked.map((text) => ask(text, { key })));
+      const all = await Promise.all(texts.map((text) => ask(text, { key })));
       return all.map(({ text, headers }) => [text, headers['etag'], headers['x-data-revision']]);
     };
     const before = await answers();

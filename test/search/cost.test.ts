@@ -20,7 +20,7 @@ const PLACES = ['China', 'Japan', 'Netherlands', 'Germany', 'United States', 'Ch
 const pick = (from: readonly string[], number: number): string => from[number % from.length] ?? '';
 
 /** A price whose texts share words with others, as those of a catalog do. */
-function madePrice({ name, prefix }: Market, number: number): FoundPrice {
+function generatedPrice({ name, prefix }: Market, number: number): FoundPrice {
   const words = WORDS.split(' ');
   const seed = number * 7_919 + prefix.charCodeAt(0) * 104_729;
   const product = `${name} ${pick(words, seed)} ${pick(words, seed >> 3)}`;
@@ -55,7 +55,7 @@ const indexesOf = (markets: readonly Market[]): Promise<MarketIndex[]> =>
       const count = Math.ceil(PRICES / markets.length);
       return indexOf(
         market,
-        Array.from({ length: count }, (_, at) => madePrice(market, at)),
+        Array.from({ length: count }, (_, at) => generatedPrice(market, at)),
       );
     }),
   );

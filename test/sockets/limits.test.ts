@@ -82,13 +82,13 @@ t.test(
     const refused = await Promise.race(others);
     t.match(refused, { status: 503, json: { code: 'overloaded' } });
     t.match(refused.headers['retry-after'], /^[1-5]$/);
-    const toldOf = () =>
+    const loggedRefusal = () =>
       service.lines
         .map((line): Record<string, unknown> => JSON.parse(line))
         .find(({ status }) => status === 503);
-    await until('it is told', () => toldOf() !== undefined);
-    t.match(toldOf(), { code: 'overloaded', detail: /^Too many requests/ });
-    t.notOk('err' in (toldOf() ?? {}), 'what was foreseen is told without a stack');
+    await until('it is told', () => loggedRefusal() !== undefined);
+    t.match(loggedRefusal(), { code: 'overloaded', detail: /^Too many requests/ });
+    t.notOk('err' in (loggedRefusal() ?? {}), 'what was foreseen is told without a stack');
     t.equal((await get(t, service, '/live')).status, 200);
     t.equal((await get(t, service, '/openapi.json')).status, 200);
     await free();

@@ -72,7 +72,7 @@ async function isAlive(t: Test, { port }: ListeningService): Promise<boolean> {
 }
 
 /** The log line with the outcome of a request. */
-async function toldOf({ lines }: ListeningService, requestId: string): Promise<object> {
+async function logLineOf({ lines }: ListeningService, requestId: string): Promise<object> {
   const line = (): string | undefined =>
     lines.find((each) => each.includes(`"${requestId}"`) && each.includes('"status":'));
   await until('it is told', () => line() !== undefined);
@@ -86,8 +86,8 @@ t.test('what is not HTTP gets a problem, and the connection is closed', async (t
     const answer = await exchange(t, service.port, sent);
     t.equal(faultOf(answer, 'malformed_request', 400), null, what);
     const { requestId } = answer.json;
-    const told = await toldOf(service, requestId);
-    t.match(told, { code: 'malformed_request', status: 400 }, `${what}: it is in the log`);
+    const line = await logLineOf(service, requestId);
+    t.match(line, { code: 'malformed_request', status: 400 }, `${what}: it is in the log`);
   }
   recordFigures('F18', { 'malformed requests': MALFORMED.length });
   t.ok(await isAlive(t, service), 'the service goes on');

@@ -32,8 +32,8 @@ t.test('a method that an address does not take is a 405 that names those it does
     for (const path of paths) {
       const taken = allow.split(', ');
       const odd = ODD.filter((each) => !taken.includes(each));
-      const asked = path === '/v3/prices/nickel' ? odd : ['DELETE', 'PUT', 'QUERY', 'PROPFIND'];
-      for (const method of asked) {
+      const methods = path === '/v3/prices/nickel' ? odd : ['DELETE', 'PUT', 'QUERY', 'PROPFIND'];
+      for (const method of methods) {
         const answer = await exchange(t, port, `${method} ${path} HTTP/1.1\r\n${HEAD}\r\n`);
         t.match(answer, { status: 405, headers: { allow } }, `${method} ${path}`);
         if (method === 'HEAD') continue;

@@ -41,7 +41,7 @@ async function observed(test: Parameters<typeof testDatabase>[0]) {
   });
   const port = Number(new URL(await addressOf(app)).port);
   const key = await keyFor(database, ['prices:*']);
-  const told = () => lines.filter(({ msg }) => msg === 'request completed');
+  const completed = () => lines.filter(({ msg }) => msg === 'request completed');
   /** The value of a metric with these labels; 0 where it was never counted. */
   const counted = async (name: string, labels: Record<string, string> = {}) => {
     const all = await metrics.registry.getSingleMetric(name)?.get();
@@ -53,7 +53,7 @@ async function observed(test: Parameters<typeof testDatabase>[0]) {
     return found?.reduce((sum, { value }) => sum + value, 0) ?? 0;
   };
   const ask = (text: string) => exchange(test, port, text);
-  return { app, port, key, metrics, told, counted, ask };
+  return { app, port, key, metrics, completed, counted, ask };
 }
 
 const CLOSE = 'Connection: close\r\n';
@@ -61,15 +61,15 @@ const get = (path: string, headers = '') =>
   `GET ${path} HTTP/1.1\r\nHost: t\r\n${CLOSE}${headers}\r\n`;
 
 t.test('each request is one line that tells who, what, how and how long', async (t) => {
-  const { key, ask, told } = await observed(t);
+  const { key, ask, completed } = await observed(t);
   const token = secretToken(goodClaims({ sub: 'jane@example.com', scope: 'prices:*' }));
   await ask(postText({ key }, BULK_MARKET.slug, {}, CLOSE));
   await ask(get('/v3/prices?secret=1', `Authorization: Bearer ${token}\r\n`));
   await ask(get('/v3/prices'));
   await ask(get('/nowhere'));
   await ask(get('/v3/prices/%zz'));
-  await until('all are told', () => told().length === 5);
-  const [market, list, stranger, nowhere, broken] = told();
+  await until('all are logged', () => completed().length === 5);
+  const [market, list, anonymous, nowhere, broken] = completed();
   const operation = `post${BULK_MARKET.slug[0]?.toUpperCase()}${BULK_MARKET.slug.slice(1)}Prices`;
   const path = `/v3/prices/${BULK_MARKET.slug}`;
   t.match(market, {
@@ -86,19 +86,19 @@ t.test('each request is one line that tells who, what, how and how long', async 
   t.ok(Number(market?.['bytes']) > 45 * 100);
   const subject = createHash('sha256').update('jane@example.com').digest('hex').slice(0, 16);
   t.match(list, { operation: 'getMarkets', path: '/v3/prices', status: 400, subject });
-  t.notMatch(JSON.stringify(told()), /jane|secret/);
-  t.match(stranger, { level: 30, status: 401, code: 'missing_credentials' });
+  t.notMatch(JSON.stringify(completed()), /jane|secret/);
+  t.match(anonymous, { level: 30, status: 401, code: 'missing_credentials' });
   t.match(nowhere, { operation: 'unknown', status: 404, code: 'not_found' });
   t.match(broken, { status: 400, code: 'malformed_request' });
 });
 
-t.test('a failure is told in the line of its request, with its cause', async (t) => {
-  const { key, ask, told } = await observed(t);
+t.test('a failure is in the log line of its request, with its cause', async (t) => {
+  const { key, ask, completed } = await observed(t);
   await database.pool.query('alter table service rename to gone');
   await ask(postText({ key }, BULK_MARKET.slug, {}, CLOSE));
   await database.pool.query('alter table gone rename to service');
-  await until('it is told', () => told().length === 1);
-  t.match(told()[0], {
+  await until('it is logged', () => completed().length === 1);
+  t.match(completed()[0], {
     level: 50,
     status: 503,
     code: 'schema_outdated',
@@ -107,7 +107,7 @@ t.test('a failure is told in the line of its request, with its cause', async (t)
 });
 
 t.test('requests are counted by operation and status, refusals by code', async (t) => {
-  const { key, port, ask, told, counted } = await observed(t);
+  const { key, port, ask, completed, counted } = await observed(t);
   await ask(postText({ key }, BULK_MARKET.slug, {}, CLOSE));
   await ask(postText({ key: 'nonsense' }, BULK_MARKET.slug, {}, CLOSE));
   await ask(get('/v3/nowhere/at/all'));
@@ -116,8 +116,8 @@ t.test('requests are counted by operation and status, refusals by code', async (
   leaver.socket.write(postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } }));
   await leaver.firstBytes();
   leaver.socket.destroy();
-  await until('all are told', () => told().length === 4);
-  const operation = String(told()[0]?.['operation']);
+  await until('all are logged', () => completed().length === 4);
+  const operation = String(completed()[0]?.['operation']);
   const name = 'prices_request_duration_seconds';
   const count = (labels: Record<string, string>) => counted(name, { ...labels, le: '+Inf' });
   t.equal(await count({ operation, status: '200' }), 1);
@@ -131,7 +131,7 @@ t.test('requests are counted by operation and status, refusals by code', async (
 });
 
 t.test('an answer that broke off is counted by what it failed with', async (t) => {
-  const { key, port, told, counted } = await observed(t);
+  const { key, port, completed, counted } = await observed(t);
   const reader = new RawConnection(t, port);
   reader.socket.write(postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } }));
   await reader.firstBytes();
@@ -139,8 +139,8 @@ t.test('an answer that broke off is counted by what it failed with', async (t) =
   reader.socket.resume();
   await reader.ended();
   await database.pool.query('alter function gone(bigint) rename to series_at');
-  await until('it is told', () => told().length === 1);
-  t.match(told()[0], { level: 50, status: 'broken', err: { message: /does not exist/ } });
+  await until('it is logged', () => completed().length === 1);
+  t.match(completed()[0], { level: 50, status: 'broken', err: { message: /does not exist/ } });
   t.equal(await counted('prices_refusals_total', { code: 'schema_outdated' }), 1);
 });
 

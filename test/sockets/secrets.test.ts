@@ -29,9 +29,9 @@ t.test('no log line and no answer has a key or a token, wherever it was sent', a
   });
   t.ok(lines.length > 100, 'the log was written');
   t.ok(answers.length > 100, 'all of it was answered');
-  const told = [...lines, ...answers];
+  const outputs = [...lines, ...answers];
   t.same(
-    told.filter((text) => heldOf([SECRET, ...secrets], text) !== null),
+    outputs.filter((text) => heldOf([SECRET, ...secrets], text) !== null),
     [],
   );
 });

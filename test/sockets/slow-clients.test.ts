@@ -60,10 +60,10 @@ t.test('who completes a request after its time has one answer, and no other', as
   } as const;
   for (const [what, [first, rest, one]] of Object.entries(kinds)) {
     const connections = Array.from({ length: 200 }, () => new RawConnection(t, port));
-    const told = connections.map(({ socket }) => once(socket, 'data'));
+    const responses = connections.map(({ socket }) => once(socket, 'data'));
     for (const { socket } of connections) socket.write(first);
     // The first abort arrives while almost all others are pending.
-    await Promise.race(told);
+    await Promise.race(responses);
     for (const { socket } of connections) if (socket.writable) socket.write(rest);
     const texts = await Promise.all(connections.map((connection) => connection.ended()));
     const answers = texts.map((text) => text.match(/(?<=HTTP\/1\.1 )\d+/g)?.join());

@@ -68,15 +68,15 @@ t.test('a stop finishes answers that wait for a slow reader', async (t) => {
   const caller = new RawConnection(t, service.port);
   caller.socket.pause();
   // More answers than the kernel holds, each handed over in one piece.
-  const asked = 40;
-  caller.socket.write(GET_DOCUMENT.repeat(asked));
-  await until('all are asked', () => arrived() === asked);
+  const count = 40;
+  caller.socket.write(GET_DOCUMENT.repeat(count));
+  await until('all are asked', () => arrived() === count);
   const isStopped = watched(service.app.close());
   await until('nobody new is let in', () => refused(service.port));
   t.notOk(isStopped());
   caller.socket.resume();
   const answers = answersOf(await caller.ended());
-  t.equal(answers.length, asked);
+  t.equal(answers.length, count);
   t.ok(answers.every(({ headers, body }) => body.length === Number(headers['content-length'])));
   await until('the service has stopped', isStopped);
 });
@@ -124,16 +124,16 @@ t.test('the last answer that is under way at a stop says that its connection end
   const database = await testDatabase(t);
   const service = await startListening(t, database, { STOP_GRACE_MS: '0', PRICE_BOOK_BYTES: '0' });
   const arrived = arrivals(service);
-  const asked = new RawConnection(t, service.port);
+  const connection = new RawConnection(t, service.port);
   const { stop } = await whileLocked(database, async () => {
-    asked.socket.write(postText(service, 'nickel', {}) + postText(service, 'copper', {}));
+    connection.socket.write(postText(service, 'nickel', {}) + postText(service, 'copper', {}));
     await until('one waits', async () => (await lockWaits(database.pool)) === 1);
     await until('the other is there', () => arrived() === 2);
     const stop = service.app.close();
     await until('nobody new is let in', () => refused(service.port));
     return { stop };
   });
-  const [first, last] = answersOf(await asked.ended());
+  const [first, last] = answersOf(await connection.ended());
   t.match(first, { status: 200, headers: { connection: 'keep-alive' } });
   t.match(last, { status: 200, headers: { connection: 'close' } });
   await stop;
@@ -169,8 +169,8 @@ t.test('new connections are answered for STOP_NOTICE_MS, and told that it stops'
   kept.socket.write(GET_READY);
   t.match(answersOf(await kept.ended())[1], STOPPING);
   t.match(await exchange(t, service.port, GET_READY), STOPPING);
-  const asked = await exchange(t, service.port, postText(service, 'nickel', {}));
-  t.match(asked, { status: 200, headers: { connection: 'close' } });
+  const answer = await exchange(t, service.port, postText(service, 'nickel', {}));
+  t.match(answer, { status: 200, headers: { connection: 'close' } });
   await until('another signal, later than one keystroke, ends it at once', () => {
     child.kill('SIGTERM');
     return child.exitCode !== null;

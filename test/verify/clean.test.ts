@@ -19,9 +19,9 @@ t.test('nothing is found where everything is as it must be', async (t) => {
       (select count(*)::int from load_coverage) as covered`,
   );
   t.match(rows, [{ history: 4, rates: 1, refused: 1, covered: 8 }]);
-  const told: number[] = [];
-  await verify(empty.client, RULES, (done) => told.push(done));
-  t.strictSame(told, [...RULES.keys()], 'it tells how far it is');
+  const steps: number[] = [];
+  await verify(empty.client, RULES, (done) => steps.push(done));
+  t.strictSame(steps, [...RULES.keys()], 'it tells how far it is');
 });
 
 t.test('nothing is found in a seeded database after changes of every kind', async (t) => {

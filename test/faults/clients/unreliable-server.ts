@@ -114,7 +114,7 @@ export async function callsAgainstUnreliableServer(
   });
   const calls = await run(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
-  const made = [...attempts.values()];
+  const sent = [...attempts.values()];
   const wrong = calls.filter((call) => isWrong(call, attempts.get(call[0]) ?? []));
   test.same(wrong.slice(0, 5), [], 'each end of a call is explained by its attempts');
   test.ok(calls.length > SECONDS, `${calls.length} calls`);
@@ -124,14 +124,14 @@ export async function callsAgainstUnreliableServer(
   return {
     minutes: SECONDS / 60,
     calls: calls.length,
-    attempts: made.flat().length,
+    attempts: sent.flat().length,
     answered,
     'failed for a reason': calls.length - answered - wrong.length,
     lost: within([...attempts.keys()].filter((code) => !codes.has(code)).length, 0, 'answers'),
     doubled: within(calls.length - codes.size, 0, 'answers'),
     unexplained: within(wrong.length, 0, 'answers'),
     'attempts before Retry-After': within(
-      made.reduce((sum, each) => sum + earlyOf(each), 0),
+      sent.reduce((sum, each) => sum + earlyOf(each), 0),
       0,
       'answers',
     ),

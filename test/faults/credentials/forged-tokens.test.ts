@@ -38,14 +38,14 @@ fault(
       looks: await counted(service, LOOKS),
     });
     const forgeries = Object.values({ ...forgedInside(), ...altered() });
-    const told = new Set<string>();
+    const bodies = new Set<string>();
     const forge = async (): Promise<void> => {
       const before = await numbers();
       const begun = performance.now();
       for (const token of forgeries) {
         const headers = { authorization: `Bearer ${token}`, 'x-request-id': REQUEST_ID };
         const answer = await send(false, service, { ...ASK, headers });
-        told.add(`${answer.status} ${answer.headers['www-authenticate']} ${answer.text}`);
+        bodies.add(`${answer.status} ${answer.headers['www-authenticate']} ${answer.text}`);
       }
       const after = await numbers();
       t.ok(before.looks > 0, 'looks are counted');
@@ -66,8 +66,8 @@ fault(
       return codeOf(await send(false, service, ASK)) === 'auth_unavailable';
     });
     await forge();
-    t.equal(told.size, 1, [...told].join('\n'));
-    t.match([...told][0], /^401 .*"code":"invalid_token"/);
+    t.equal(bodies.size, 1, [...bodies].join('\n'));
+    t.match([...bodies][0], /^401 .*"code":"invalid_token"/);
     return {
       forgeries: 2 * forgeries.length,
       'counted as invalid_token': 2 * forgeries.length,

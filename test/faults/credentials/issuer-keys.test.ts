@@ -12,7 +12,7 @@ type Test = typeof t;
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-const STRANGERS = byLength(300, 2_000);
+const UNKNOWN_KEYS = byLength(300, 2_000);
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -57,11 +57,11 @@ async function world(test: Test) {
 }
 
 /** Sends tokens with long unknown key ids; returns the memory that they occupy. */
-async function strangers(test: Test, ask: (kid: string) => Promise<string>) {
+async function sendUnknown(test: Test, ask: (kid: string) => Promise<string>) {
   const many = async (count: number): Promise<Set<string>> => {
-    const told = new Set<string>();
-    for (let at = 0; at < count; at += 1) told.add(await ask(`${at} ${'x'.repeat(4_000)}`));
-    return told;
+    const outcomes = new Set<string>();
+    for (let at = 0; at < count; at += 1) outcomes.add(await ask(`${at} ${'x'.repeat(4_000)}`));
+    return outcomes;
   };
   const count = () => ({ keys: Number(queryObjects(CryptoKey, { format: 'count' })) });
   const heap = (): number => {
@@ -70,10 +70,10 @@ async function strangers(test: Test, ask: (kid: string) => Promise<string>) {
   };
   await many(byLength(20, 300));
   const [before, heapBefore] = [count(), heap()];
-  const told = await many(STRANGERS);
+  const outcomes = await many(UNKNOWN_KEYS);
   // On a stalled machine the single fetch may take longer than the timeout of the service.
-  told.delete('503 auth_unavailable');
-  test.same([...told], ['401 invalid_token']);
+  outcomes.delete('503 auth_unavailable');
+  test.same([...outcomes], ['401 invalid_token']);
   test.same(count(), before, 'no key is kept for them');
   return heap() - heapBefore;
 }
@@ -111,13 +111,13 @@ fault(
     await comesTo('newest', '200');
 
     const [fetched, begun] = [issuer.fetches, performance.now()];
-    const grown = await strangers(t, ask);
+    const grown = await sendUnknown(t, ask);
     const allowed = 1 + Math.floor((performance.now() - begun) / (MINUTE / 2));
     const fetches = issuer.fetches - fetched;
-    t.ok(fetches <= allowed, `${fetches} fetches for strangers, ${allowed} allowed`);
+    t.ok(fetches <= allowed, `${fetches} fetches for unknown keys, ${allowed} allowed`);
     return {
       'hours without an issuer': 24,
-      'unknown keys': STRANGERS,
+      'unknown keys': UNKNOWN_KEYS,
       'fetches for them': within(fetches, allowed, 'fetches'),
       'heap grew': within(grown, 4, 'MB'),
     };

@@ -59,7 +59,7 @@ const BROKEN: Readonly<Record<string, RequestListener>> = {
 };
 
 /** Sends tokens with unknown key ids; returns the number of fetches that they caused. */
-async function strange(
+async function sendUnknownKeys(
   test: Test,
   { port, issuer }: Pick<Awaited<ReturnType<typeof issued>>, 'port' | 'issuer'>,
   count: number,
@@ -67,15 +67,15 @@ async function strange(
 ): Promise<Bounded> {
   const before = issuer.fetches;
   const begun = performance.now();
-  const strangers = Array.from({ length: count }, (_, at) => ({
+  const unknown = Array.from({ length: count }, (_, at) => ({
     ...ASK,
     headers: { authorization: `Bearer ${signed(`stranger ${at}`)}` },
   }));
-  const refused = await sendAll(test, { port, key: signed('known') }, strangers, 8);
+  const refused = await sendAll(test, { port, key: signed('known') }, unknown, 8);
   const allowed = allowedIn(performance.now() - begun);
-  const told = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
+  const outcomes = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
   test.same(
-    [...told].filter((each) => !/^(401 invalid_token|503 auth_unavailable)$/.test(each)),
+    [...outcomes].filter((each) => !/^(401 invalid_token|503 auth_unavailable)$/.test(each)),
     [],
   );
   const fetches = issuer.fetches - before;
@@ -138,9 +138,14 @@ fault(
       issuer.answer = listener;
       t.equal((await me('known')).status, 200, 'a key that is known');
     }
-    const known = await strange(t, { port, issuer }, many, (ms) => 1 + Math.floor(ms / 30_000));
+    const known = await sendUnknownKeys(
+      t,
+      { port, issuer },
+      many,
+      (ms) => 1 + Math.floor(ms / 30_000),
+    );
     const never = await issued(t, BROKEN['a 500'] as RequestListener);
-    const unknown = await strange(
+    const unknown = await sendUnknownKeys(
       t,
       never,
       many,

@@ -113,8 +113,11 @@ async function ended(test: Test, isDeaf: boolean): Promise<Seen[]> {
   const [short, old] = [loadWith(key), loadWith(rotated)];
   await until('the one that is rotated works', () => old.answers.length >= 20);
   test.ok(old.answers.every(({ status }) => status === 200));
-  const heir = await rotateKey(db, idOf(rotated), { graceMs: LIFE_MS, expiresAt: 'same-lifetime' });
-  const next = loadWith(heir.key);
+  const replacement = await rotateKey(db, idOf(rotated), {
+    graceMs: LIFE_MS,
+    expiresAt: 'same-lifetime',
+  });
+  const next = loadWith(replacement.key);
   if (isDeaf) await endSessions(database);
   const grace = (await showKey(db, idOf(rotated))).expiresAt;
   const isOver = ({ answers }: typeof old, end: string | null): boolean =>

@@ -16,11 +16,11 @@ function traced(test: Test, pids: readonly number[]): Promise<'EIO' | null> {
   test.teardown(() => tracer.kill());
   return new Promise((resolve) => {
     let said = '';
-    const heard = (text: Buffer): void => {
+    const onOutput = (text: Buffer): void => {
       said += text;
       if (said.split(' attached').length > pids.length) resolve('EIO');
     };
-    tracer.stderr.on('data', heard);
+    tracer.stderr.on('data', onOutput);
     tracer.once('error', () => resolve(null));
     tracer.once('close', () => resolve(null));
   });

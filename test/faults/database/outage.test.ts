@@ -396,14 +396,14 @@ fault(
 
 /** Suspends processes while work runs; exited processes are ignored. */
 async function whileStopped<T>(pids: readonly number[], work: () => Promise<T>): Promise<T> {
-  const tellAll = (signal: NodeJS.Signals): void => {
+  const signalAll = (signal: NodeJS.Signals): void => {
     for (const pid of pids) sendSignal(pid, signal);
   };
-  tellAll('SIGSTOP');
+  signalAll('SIGSTOP');
   try {
     return await work();
   } finally {
-    tellAll('SIGCONT');
+    signalAll('SIGCONT');
   }
 }
 

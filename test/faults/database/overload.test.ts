@@ -74,9 +74,9 @@ async function onEachConnection(database: TestDatabase, ask: () => Promise<HttpA
   const unanswered = new Set<Promise<HttpAnswer>>();
   await until('all connections are busy', async () => {
     while (unanswered.size < 8) {
-      const asked = ask();
-      unanswered.add(asked);
-      void asked.then(() => unanswered.delete(asked));
+      const answer = ask();
+      unanswered.add(answer);
+      void answer.then(() => unanswered.delete(answer));
     }
     return (await lockWaits(database.pool)) === 8;
   });
@@ -123,8 +123,8 @@ fault(
       while (load.answers.length < count);
       return { busy, refused: await load.stop() };
     });
-    const told = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
-    t.same([...told], ['503 overloaded']);
+    const outcomes = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
+    t.same([...outcomes], ['503 overloaded']);
     t.same(unacceptable(refused), []);
     t.ok(
       (await Promise.all(busy)).every(({ status }) => status === 200),
@@ -155,8 +155,8 @@ async function timedOut(test: Test, database: TestDatabase, service: ServiceProc
       await until('no statement is left', async () => (await lockWaits(database.pool)) === 0);
       return all;
     });
-    const told = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
-    const other = [...told].filter((each) => each !== '504 query_timeout');
+    const outcomes = new Set(answers.map((each) => `${each.status} ${codeOf(each)}`));
+    const other = [...outcomes].filter((each) => each !== '504 query_timeout');
     test.same(
       byLength(
         other.filter((each) => !SILENT.test(each)),

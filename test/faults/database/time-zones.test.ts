@@ -71,7 +71,7 @@ const twinsOf = (name: string): string[] => [
 ];
 
 /** Texts that resemble the name but are different. */
-const strangersOf = (name: string): string[] => [
+const lookalikesOf = (name: string): string[] => [
   name.replace(/[aeo]/, (each) => ({ a: '\u0430', e: '\u0435', o: '\u043e' })[each] ?? each),
   name.replace(/i/i, '\u0130'),
   `${name}\u200b`,
@@ -130,12 +130,12 @@ const { rows } = await database.pool.query<{ name: string; codes: string[] }>(
 );
 const names = rows.map(({ name }) => name).slice(0, byLength(2, 50));
 const twins = names.flatMap((name) => twinsOf(name).map((each) => [name, each] as const));
-const strangers = names.flatMap(strangersOf).filter((each) => !names.includes(each));
+const lookalikes = names.flatMap(lookalikesOf).filter((each) => !names.includes(each));
 const texts: readonly HttpRequest[] = [
   ...names.map((name) => post({ products: [name] })),
   ...twins.map(([, twin]) => post({ products: [twin] })),
-  ...strangers.map((each) => post({ products: [each] })),
-  ...strangers.map((each) => post({ codes: [each] })),
+  ...lookalikes.map((each) => post({ products: [each] })),
+  ...lookalikes.map((each) => post({ codes: [each] })),
   ...BROKEN.map((each) => ({
     path: '/v3/prices/nickel',
     body: `{"filters":{"products":["Nickel${each}"],"codes":["${each}"]}}`,
@@ -149,7 +149,7 @@ const days: readonly HttpRequest[] = [
   ...ranges.map((range) => post({ codes, ...range }, { includeSeries: true })),
 ];
 
-const asked = await everywhere(database, [...texts, ...days]);
+const results = await everywhere(database, [...texts, ...days]);
 
 fault(
   'F23',
@@ -159,27 +159,27 @@ fault(
   async (t) => {
     const dataOf = (answer: HttpAnswer | undefined): string =>
       JSON.stringify((JSON.parse(answer?.text ?? '{}') as { data: unknown }).data);
-    for (const [, answers] of asked.zones) {
+    for (const [, answers] of results.zones) {
       const rest = answers.slice(0, texts.length);
       const plain = new Map(rest.splice(0, names.length).map((each, at) => [names[at], each]));
       for (const [at, each] of rest.splice(0, twins.length).entries()) {
         const [name, twin] = twins[at] ?? [];
         t.equal(dataOf(each), dataOf(plain.get(name)), `${name} as ${JSON.stringify(twin)}`);
       }
-      for (const each of rest.splice(0, 2 * strangers.length)) {
+      for (const each of rest.splice(0, 2 * lookalikes.length)) {
         t.equal(each.status, 200);
         t.equal(dataOf(each), '[]');
       }
       t.same([...new Set(rest.map(codeOf))], ['validation_failed']);
       t.ok(rest.every(({ status }) => status === 400));
     }
-    t.equal(asked.different, 1, 'the same bytes everywhere');
-    const all = asked.zones.flatMap(([, answers]) => answers);
+    t.equal(results.different, 1, 'the same bytes everywhere');
+    const all = results.zones.flatMap(([, answers]) => answers);
     return {
       texts: texts.length,
       zones: ZONES.length,
       '5xx': all.filter(({ status }) => status >= 500).length,
-      'different answers': within(asked.different - 1, 0, 'answers'),
+      'different answers': within(results.different - 1, 0, 'answers'),
     };
   },
 );
@@ -193,7 +193,7 @@ fault(
     const parse = ({ text }: HttpAnswer): Found => JSON.parse(text) as Found;
     const wrong: string[] = [];
     const right = new Set<string>();
-    for (const [zone, answers] of asked.zones) {
+    for (const [zone, answers] of results.zones) {
       const [first, ...rest] = answers.slice(texts.length);
       const whole = parse(first as HttpAnswer).data;
       t.ok(whole.every(({ series }) => series.length > 100));
@@ -210,12 +210,12 @@ fault(
       }
     }
     t.same(wrong, []);
-    t.equal(asked.different, 1, 'the same bytes everywhere');
+    t.equal(results.different, 1, 'the same bytes everywhere');
     return {
       ranges: ranges.length,
       zones: ZONES.length,
       'different from the oracle': wrong.length,
-      'different answers': within(asked.different - 1, 0, 'answers'),
+      'different answers': within(results.different - 1, 0, 'answers'),
     };
   },
 );

@@ -49,12 +49,12 @@ const allowance = (begun: number): number =>
   BURST + (PER_SECOND * (performance.now() - begun)) / 1_000;
 
 /** Every answer tells the limit, and every refusal when to come back. */
-function toldAll(test: Test, answers: readonly HttpAnswer[]): void {
+function checkRefusals(test: Test, answers: readonly HttpAnswer[]): void {
   test.same(unacceptable(answers), []);
   const refused = answers.filter(({ status }) => status !== 200);
-  const told = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
-  told.delete('429 rate_limited');
-  test.same([...told], []);
+  const outcomes = new Set(refused.map((each) => `${each.status} ${codeOf(each)}`));
+  outcomes.delete('429 rate_limited');
+  test.same([...outcomes], []);
   test.ok(answers.every(({ headers }) => headers['ratelimit']));
   test.ok(refused.every(({ headers }) => Number(headers['retry-after']) >= 1));
 }
@@ -66,7 +66,7 @@ async function twice(test: Test, target: Target, asks: readonly { path: string }
   await pause(WINDOWS * WINDOW_MS);
   const answers = await load.stop();
   const most = allowance(begun);
-  toldAll(test, answers);
+  checkRefusals(test, answers);
   test.ok(accepted(answers) <= most * 1.05, `${accepted(answers)} of ${most}`);
   // The first window has the burst beside its rate.
   const later = Array.from({ length: WINDOWS - 1 }, (_, at) => begun + (at + 1) * WINDOW_MS);
@@ -125,21 +125,21 @@ async function keyAt({ db }: TestDatabase, perMinute: number, burst: number): Pr
 
 /** One request after another, until long after the limit: what is told only goes down. */
 async function onlyDown(test: Test, target: Target): Promise<void> {
-  const told: { status: number; left: number; wait: number }[] = [];
+  const reported: { status: number; left: number; wait: number }[] = [];
   for (let at = 0; at < 2 * BURST; at += 1) {
     const { status, headers } = await send(false, target, ASK);
     const [, left, after] = /;r=(\d+);t=(\d+)$/.exec(String(headers['ratelimit'])) ?? [];
-    told.push({ status, left: Number(left), wait: Number(headers['retry-after'] ?? after) });
+    reported.push({ status, left: Number(left), wait: Number(headers['retry-after'] ?? after) });
   }
   const expected = Array.from({ length: 2 * BURST }, (_, at) => ({
     status: at < BURST ? 200 : 429,
     left: Math.max(0, BURST - 1 - at),
   }));
   test.same(
-    told.map(({ status, left }) => ({ status, left })),
+    reported.map(({ status, left }) => ({ status, left })),
     expected,
   );
-  const waits = told.slice(BURST).map(({ wait }) => wait);
+  const waits = reported.slice(BURST).map(({ wait }) => wait);
   test.same(
     waits,
     waits.toSorted((a, b) => b - a),
@@ -167,7 +167,7 @@ async function atTwo(test: Test, database: TestDatabase, both: readonly Target[]
   const together = (await Promise.all(loads.map((each) => each.stop()))).flat();
   // One second of traffic more, or two on a machine that other tests load.
   const most = Math.ceil(allowance(from) + byLength(2 * TWICE, TWICE));
-  toldAll(test, together);
+  checkRefusals(test, together);
   return { together, most, key };
 }
 

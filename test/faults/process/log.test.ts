@@ -181,10 +181,10 @@ fault('F55b', 'the reader of the log stalls, then closes, under load', MUST, asy
     return reported() === (await service.linesLost());
   });
   log.closeReader();
-  const asked = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, () => fetch(`http://127.0.0.1:${service.port}/v3/nowhere`)),
   );
-  t.ok(asked.every(({ status }) => status === 404));
+  t.ok(responses.every(({ status }) => status === 404));
   t.equal(service.running.child.exitCode, null);
   service.running.child.kill('SIGTERM');
   t.equal(await service.running.ended, 0, 'it stops');

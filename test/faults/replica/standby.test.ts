@@ -126,12 +126,12 @@ async function conflict(test: Test, target: Target): Promise<number> {
     return rows[0].count;
   };
   const before = await count();
-  const asked = await primary.using(({ pool }) =>
+  const pending = await primary.using(({ pool }) =>
     inTransaction(pool, async (first) => {
       await first.query('lock table series in access exclusive mode');
       // Uncommitted WAL reaches the standby together with later WAL.
       await primary.query('select pg_switch_wal()');
-      const asked = [1, 2, 3].map(() => send(false, target, PRICES));
+      const pending = [1, 2, 3].map(() => send(false, target, PRICES));
       await standby.using(({ pool }) =>
         until('they wait for it', async () => (await lockWaits(pool)) > 0),
       );
@@ -146,10 +146,10 @@ async function conflict(test: Test, target: Target): Promise<number> {
         );
         return rows[0].isThere;
       });
-      return asked;
+      return pending;
     }),
   );
-  const answers = await Promise.all(asked);
+  const answers = await Promise.all(pending);
   test.same(
     answers.filter(({ status }) => status !== 200).map(({ status, text }) => `${status} ${text}`),
     [],
@@ -219,8 +219,8 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
   const answers = [...(await load.stop()), ...(await ongoing.stop())];
   await end(alone, both);
   const failed = answers.filter(({ status }) => status !== 200);
-  const told = failed.map(({ status, text }) => `${status} ${text.slice(0, 200)}`);
-  test.same(told, []);
+  const failures = failed.map(({ status, text }) => `${status} ${text.slice(0, 200)}`);
+  test.same(failures, []);
   return {
     ...figures,
     [named('requests', share)]: answers.length,

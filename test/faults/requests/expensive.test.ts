@@ -27,10 +27,10 @@ const SIZE = byLength(
 const path = `/v3/prices/${LARGE.slug}`;
 
 /** A counter that makes requests distinct, so that no cache serves them. */
-let asked = 0;
+let requests = 0;
 const another = (): number => {
-  asked += 1;
-  return asked;
+  requests += 1;
+  return requests;
 };
 
 const times = <T>(count: number, of: (index: number) => T): T[] =>

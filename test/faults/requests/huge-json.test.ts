@@ -142,7 +142,7 @@ fault(
   async (t) => {
     const service = await startServiceProcess(t, await seededDatabase(t));
     const { pid = 0 } = service.running.child;
-    const asked = async (count: number, keyOf: () => string) => {
+    const sendMany = async (count: number, keyOf: () => string) => {
       const statuses = new Set<number>();
       const grown = await peakGrowth(pid, async () => {
         const ask = () => askInChunks(t, service.port, keyOf());
@@ -152,18 +152,18 @@ fault(
       });
       return { statuses: [...statuses], each: grown / count };
     };
-    await asked(1, () => service.key);
-    const own = await asked(16, () => service.key);
+    await sendMany(1, () => service.key);
+    const own = await sendMany(16, () => service.key);
     t.same(own.statuses, [200]);
-    const strangers = await asked(24, () => newKey().text);
+    const anonymous = await sendMany(24, () => newKey().text);
     t.ok(
-      strangers.statuses.every((status) => status === 401 || status === 503),
-      strangers.statuses.join(),
+      anonymous.statuses.every((status) => status === 401 || status === 503),
+      anonymous.statuses.join(),
     );
     return {
       bodies: 40,
       'memory for each': within(own.each, 4, 'MB'),
-      'for each without a credential': within(strangers.each, 1, 'MB'),
+      'for each without a credential': within(anonymous.each, 1, 'MB'),
     };
   },
 );

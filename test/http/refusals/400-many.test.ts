@@ -4,17 +4,17 @@ import { serviceOn } from '../../support/http/service.ts';
 import { overSocket } from '../../support/http/socket-request.ts';
 import { recordFigures } from '../../support/run/faults.ts';
 
-const strangers = (count: number): Record<string, number> =>
+const unknownMembers = (count: number): Record<string, number> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, index]));
 
 t.test('however many members are unknown, a body with one is refused', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t));
   for (const count of [1, 99, 100, 101, 399, 400, 401, 3_000, 9_000]) {
     for (const body of [
-      strangers(count),
-      { filters: strangers(count) },
-      { options: strangers(count) },
-      { filters: { ...strangers(count), regons: ['Europe'] }, options: { strict: true } },
+      unknownMembers(count),
+      { filters: unknownMembers(count) },
+      { options: unknownMembers(count) },
+      { filters: { ...unknownMembers(count), regons: ['Europe'] }, options: { strict: true } },
     ]) {
       const { status, json } = await service.post('nickel', body);
       t.equal(status, 400, `${count} members`);
@@ -26,7 +26,7 @@ t.test('however many members are unknown, a body with one is refused', async (t)
 t.test('of more members than any request has none is looked at', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t));
   const errorsTo = async (count: number) =>
-    (await service.post('nickel', { filters: strangers(count) })).json.errors;
+    (await service.post('nickel', { filters: unknownMembers(count) })).json.errors;
   t.equal((await errorsTo(999)).length, 100);
   t.match(await errorsTo(1_000), [{ pointer: '', code: 'unknown_field', detail: /1000 members/ }]);
 });
@@ -40,11 +40,13 @@ t.test('unknown members do not hide what else is wrong', async (t) => {
     { products: ['\u0000'] },
     { products: ['\u0301'.repeat(20_000)] },
   ]) {
-    const { status } = await service.post('nickel', { filters: { ...strangers(400), ...filters } });
+    const { status } = await service.post('nickel', {
+      filters: { ...unknownMembers(400), ...filters },
+    });
     t.equal(status, 400, Object.keys(filters).join());
   }
   const { json } = await service.post('nickel', {
-    filters: { ...strangers(20), dateFrom: '2026-02-31', products: 'abc' },
+    filters: { ...unknownMembers(20), dateFrom: '2026-02-31', products: 'abc' },
   });
   const pointers = json.errors.map((each: { pointer: string }) => each.pointer);
   t.ok(pointers.includes('/filters/dateFrom') && pointers.includes('/filters/products'));

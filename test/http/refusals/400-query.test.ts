@@ -146,8 +146,8 @@ t.test('an address that takes no parameters passes over none', async (t) => {
       url: `${address}?market=x&a%2Fb`,
     });
     t.equal(status, 400, address);
-    const told = json.errors.map(({ pointer, code }: Violation) => `${pointer} ${code}`);
-    t.same(told, ['?market unknown_field', '?a~1b unknown_field']);
+    const errors = json.errors.map(({ pointer, code }: Violation) => `${pointer} ${code}`);
+    t.same(errors, ['?market unknown_field', '?a~1b unknown_field']);
     t.match(json.errors[0].detail, /takes no parameters; remove market/);
   }
 });

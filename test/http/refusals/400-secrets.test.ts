@@ -25,13 +25,13 @@ t.test('a key in a body or a query is refused, with all else that is wrong', asy
   ] as const) {
     t.equal(status, 400);
     const json = JSON.parse(sent);
-    const told = json.errors.map(({ pointer, code }: Told) => `${pointer} ${code}`);
+    const errors = json.errors.map(({ pointer, code }: Told) => `${pointer} ${code}`);
     for (const each of [
       `${at('/filters/regions/0')} invalid_characters`,
       `${at('/options/asOf')} invalid_format`,
       `${at('/options/decimals')} out_of_range`,
     ]) {
-      t.ok(told.includes(each), `${each} of ${told.join()}`);
+      t.ok(errors.includes(each), `${each} of ${errors.join()}`);
     }
     t.notMatch(JSON.stringify(json), text.slice(-38));
   }

@@ -37,9 +37,9 @@ t.test('a request that breaks a rule counts; one that may not ask does not', asy
   });
   const broken = await service.post('nickel', { filters: { unknown: 1 } });
   t.match(broken, { status: 400, headers: { ratelimit: /^"default";r=1;t=\d+$/ } });
-  const stranger = await service.app.inject({ method: 'GET', url: '/v3/me' });
-  t.equal(stranger.statusCode, 401);
-  t.equal(stranger.headers['ratelimit'], undefined);
+  const anonymous = await service.app.inject({ method: 'GET', url: '/v3/me' });
+  t.equal(anonymous.statusCode, 401);
+  t.equal(anonymous.headers['ratelimit'], undefined);
   const headers = { 'x-api-key': await keyFor(database, ['prices:nickel']) };
   const url = '/v3/prices/copper/filters';
   for (let time = 0; time < 3; time += 1) {

@@ -24,9 +24,9 @@ t.test('tables of several releases are loaded from the oldest on, and each is to
   const allowed = ['--allow-corrections', '--reason', 'the newer release'];
   const load = (...args: string[]) =>
     prices(t, { DATABASE_URL }, 'load', 'usgs', newer, wrong, older, ...allowed, ...args);
-  const told = await load('--json');
-  t.equal(told.code, 3, 'one of them was refused');
-  t.match(JSON.parse(told.stdout), [
+  const result = await load('--json');
+  t.equal(result.code, 3, 'one of them was refused');
+  t.match(JSON.parse(result.stdout), [
     { file: older, status: 'applied', vintage: '2022-01-31', counts: { inserted: 1 } },
     { file: wrong, status: 'refused', errors: [{ file: wrong, line: 2, column: 'Price_dt' }] },
     { file: newer, status: 'applied', vintage: '2024-01-31', counts: { corrected: 1 } },

@@ -60,9 +60,9 @@ t.test('the command tells what it takes back, and what is in the way', async (t)
     stdout: '',
     stderr: /later changes depend on .* batch 3 \(csv file\)/,
   });
-  const told = await run('2', '--json');
-  t.equal(told.code, 3);
-  t.match(JSON.parse(told.stdout), { status: 'refused', conflicts: [{ batch: 3 }] });
+  const asJson = await run('2', '--json');
+  t.equal(asJson.code, 3);
+  t.match(JSON.parse(asJson.stdout), { status: 'refused', conflicts: [{ batch: 3 }] });
   t.match(await run('99'), { code: 2, stderr: /there is no batch 99/ });
   t.match(await run('3', '--dry-run'), {
     code: 0,

@@ -142,10 +142,10 @@ t.test('the file of rejects is whole or not there, and replaces none unasked', a
   });
   t.match(blocked, { status: 'refused', rejects: null });
   t.equal(await readFile(taken, 'utf8'), 'mine', 'a file that makes no sense is refused whole');
-  const asked = await loadText(t, client, 'csv', BROKEN, {
+  const report = await loadText(t, client, 'csv', BROKEN, {
     rejects: { ...rejects, overwrite: true },
   });
-  t.match(asked, { status: 'applied', rejects: taken });
+  t.match(report, { status: 'applied', rejects: taken });
   t.match(await readFile(taken, 'utf8'), /^code,date,/);
   const left = (await readdir(dirname(taken))).sort();
   t.strictSame(left, ['file', 'file.late', 'file.reasons.csv']);

@@ -9,7 +9,7 @@ t.test('hostile NDJSON is refused line by line, never by an error of ours', asyn
   const { client, pool } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const product = { market: 'aluminium', name: 'New', alias: 'New', chemicalCode: 'N' };
-  const made = (members: object) =>
+  const productLine = (members: object) =>
     JSON.stringify({ product: { ...product, isSustainable: false, ...members } });
   const price = (members: object) => JSON.stringify({ price: { code: 'A', ...members } });
   const half = '\ud800';
@@ -27,10 +27,10 @@ t.test('hostile NDJSON is refused line by line, never by an error of ours', asyn
     [price({ name: 'one\u2028two' }), 'name', 'invalid_text'],
     [price({ shortName: '' }), 'shortName', 'invalid_text'],
     [price({ specification: [{ name: 'a', value: half }] }), 'specification', 'invalid_text'],
-    [made({ alias: 'a\0' }), 'alias', 'invalid_text'],
-    [made({ chemicalCode: half }), 'chemicalCode', 'invalid_text'],
-    [made({ name: 'x'.repeat(201) }), 'name', 'invalid_text'],
-    [made({ market: 'constructor' }), 'market', 'unknown_market'],
+    [productLine({ alias: 'a\0' }), 'alias', 'invalid_text'],
+    [productLine({ chemicalCode: half }), 'chemicalCode', 'invalid_text'],
+    [productLine({ name: 'x'.repeat(201) }), 'name', 'invalid_text'],
+    [productLine({ market: 'constructor' }), 'market', 'unknown_market'],
   ];
   // One file for each line: descriptions of one price would conflict.
   for (const [index, [line = '', column, code]] of lines.entries()) {

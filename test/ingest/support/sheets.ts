@@ -55,8 +55,8 @@ function sheetXml(cells: Cells, formats: string[]): string {
     (a, b) => rowOf(a) - rowOf(b) || (columnOf(a) < columnOf(b) ? -1 : 1),
   );
   for (const reference of order) {
-    const given = cells[reference] ?? '';
-    const { type, format, inner } = typeof given === 'string' ? text(given) : given;
+    const cell = cells[reference] ?? '';
+    const { type, format, inner } = typeof cell === 'string' ? text(cell) : cell;
     if (format !== undefined && !formats.includes(format)) formats.push(format);
     const style = format === undefined ? '' : ` s="${formats.indexOf(format) + 1}"`;
     const kind = type === undefined ? '' : ` t="${type}"`;

@@ -91,17 +91,17 @@ t.test('a payable is the same to the byte, whatever is asked', async (t) => {
     ]) {
       const base = { includeSeries: true, includeSummary: true, ...more };
       const plain = await ask(slug, base);
-      for (const asked of [
+      for (const options of [
         { currency: 'EUR', unitOfMeasure: 'lb' },
         { currency: 'KRW', decimals: 0, onUnconvertible: 'error' },
         { unitOfMeasure: 't', decimals: 1, onUnconvertible: 'omit' },
         { unitOfMeasure: '%' },
       ]) {
-        const converted = await ask(slug, { ...base, ...asked });
+        const converted = await ask(slug, { ...base, ...options });
         t.same(
           converted.map((each) => each.replace(conversion, '')).join(''),
           plain.join(''),
-          `${slug} ${JSON.stringify(asked)}`,
+          `${slug} ${JSON.stringify(options)}`,
         );
         compared += plain.length - 1;
       }

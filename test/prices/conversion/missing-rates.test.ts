@@ -153,12 +153,12 @@ async function ask(
   options: object,
   slug = 'nickel',
 ) {
-  const asked: BookRequest = { slug, filters, options, accept: 'application/json' };
+  const request: BookRequest = { slug, filters, options, accept: 'application/json' };
   const [kept, plain] = await Promise.all([
-    answerOf(twins.kept, asked),
-    answerOf(twins.plain, asked),
+    answerOf(twins.kept, request),
+    answerOf(twins.plain, request),
   ]);
-  test.equal(kept.body.toString(), plain.body.toString(), JSON.stringify(asked));
+  test.equal(kept.body.toString(), plain.body.toString(), JSON.stringify(request));
   return {
     status: plain.status,
     json: JSON.parse(plain.body.toString().replace(/,}$/, '}')) as Json,

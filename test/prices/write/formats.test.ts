@@ -106,8 +106,8 @@ t.test('no header grows beyond 4 KB; how many warnings there are is told', async
   const codes = Array.from({ length: 500 }, (_, index) => `no such code ${index}`);
   const { headers } = await ask('nickel', { filters: { codes } }, 'text/csv');
   t.equal(headers['x-warnings-count'], '500');
-  const told = headers['x-warnings'] ?? '';
-  t.ok(told.length <= 4_096 && JSON.parse(told).length > 5);
+  const warnings = headers['x-warnings'] ?? '';
+  t.ok(warnings.length <= 4_096 && JSON.parse(warnings).length > 5);
 });
 
 t.test('the format is the one that the client wants most', async (t) => {

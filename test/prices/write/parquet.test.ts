@@ -22,13 +22,13 @@ const AVERAGES = { includeSeries: true, aggregate: { period: 'quarter', method: 
 let folder: string;
 let files = 0;
 t.before(async () => {
-  const made = await makeFolder();
-  folder = made.path;
-  t.teardown(() => made.remove());
+  const created = await makeFolder();
+  folder = created.path;
+  t.teardown(() => created.remove());
 });
 
 /** Requests a Parquet file and opens it in DuckDB as the table `prices`. */
-async function asked({ app, key }: Service, slug: string, body: object) {
+async function parquetOf({ app, key }: Service, slug: string, body: object) {
   const answer = await app.inject({
     method: 'POST',
     url: `/v3/prices/${slug}`,
@@ -73,7 +73,7 @@ t.test('DuckDB reads from the file what the CSV of the same request holds', asyn
         payload: body,
         headers: { accept: 'text/csv' },
       });
-      const { rows, close, answer } = await asked(service, 'nickel', body);
+      const { rows, close, answer } = await parquetOf(service, 'nickel', body);
       t.equal(answer.headers['content-type'], PARQUET);
       t.match(answer.headers['content-disposition'], /^attachment; filename="nickel-.*\.parquet"$/);
       const expected = csvRecords(csv.text);
@@ -87,7 +87,7 @@ t.test('DuckDB reads from the file what the CSV of the same request holds', asyn
 t.test('types, columns and metadata of a file', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t));
   const body = { options: { includeSeries: true, columns: 'code,date,mid,publishedAt' } };
-  const { rows, close, answer } = await asked(service, 'nickel', body);
+  const { rows, close, answer } = await parquetOf(service, 'nickel', body);
   t.same(
     (await rows('describe select * from prices')).map((each) => [
       each['column_name'],
@@ -106,11 +106,11 @@ t.test('types, columns and metadata of a file', async (t) => {
   const values = Object.fromEntries(about.map(({ key, value }) => [key, String(value)]));
   t.equal(JSON.parse(values['revision'] ?? ''), answer.headers['x-data-revision']);
   t.same(Object.keys(values).sort(), ['conversion', 'metadata', 'revision']);
-  const empty = await asked(service, 'nickel', { filters: { codes: ['nothing'] } });
+  const empty = await parquetOf(service, 'nickel', { filters: { codes: ['nothing'] } });
   t.same(await empty.rows('select count(*)::int as rows from prices'), [{ rows: 0 }]);
   empty.close();
   const regions = Array.from({ length: 120 }, (_, place) => `nowhere ${place}`);
-  const warned = await asked(service, 'nickel', { filters: { regions } });
+  const warned = await parquetOf(service, 'nickel', { filters: { regions } });
   const [entry] = await warned.rows(
     "select decode(value) as value from parquet_kv_metadata(prices) where decode(key) = 'metadata'",
   );
@@ -168,7 +168,7 @@ t.test('10,000 random decimals are the same in JSON, CSV, rows, Parquet and Arro
     parseExact(await ask('application/json;profile=rows')).map(({ mid }: { mid: string }) => mid),
     values,
   );
-  const { rows, close } = await asked(service, 'nickel', body);
+  const { rows, close } = await parquetOf(service, 'nickel', body);
   t.same(
     cellsOf(await rows('select mid from prices order by date')).map(({ mid }) => mid),
     values,
@@ -241,7 +241,7 @@ t.test('a number beyond the digits of a column is refused before the first byte'
       t.equal((await ask(slug, { filters, options }, 'text/csv')).status, 200, 'CSV holds it');
     }
     const rounded = { filters: nickel, options: { ...ounces, decimals: 10 } };
-    const { rows, close } = await asked(service, 'nickel', rounded);
+    const { rows, close } = await parquetOf(service, 'nickel', rounded);
     t.same(cellsOf(await rows('select mid from prices order by date limit 1')), [{ mid: '0' }]);
     close();
     const some = { ...ounces, columns: 'code,date' };

@@ -48,7 +48,7 @@ export const bodyOf = (secret: string, key: string): string =>
   posted({ filters: { [secret]: [secret], regions: [secret] } }, key);
 
 /** Requests with a good key that have a secret where a value or a name belongs. */
-const askedWith = (secret: string, key: string): string[] => {
+const requestsWith = (secret: string, key: string): string[] => {
   const got = (address: string): string =>
     `GET ${address} HTTP/1.1\r\n${HEAD}x-api-key: ${key}\r\n\r\n`;
   return [
@@ -87,7 +87,7 @@ export async function sendEverywhere(
 ): Promise<string[]> {
   const { port, key } = service;
   const answers = await Promise.all(
-    [...placesOf(secret), ...askedWith(secret, key)].map((text) => exchange(t, port, text)),
+    [...placesOf(secret), ...requestsWith(secret, key)].map((text) => exchange(t, port, text)),
   );
   const disconnecting = new RawConnection(t, port);
   disconnecting.socket.write(bodyOf(secret, key).slice(0, -5));

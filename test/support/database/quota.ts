@@ -173,7 +173,7 @@ export async function rateAt(
   quota.cores(cores);
   const capacity = await capacityOf(test, target, asks);
   const perSecond = Math.max(5, Math.floor(capacity * PART));
-  const told = `${perSecond} a second, 60 % of ${Math.round(capacity)}`;
+  const rate = `${perSecond} a second, 60 % of ${Math.round(capacity)}`;
   const kind = quota === AFFINITY ? ` (${quota.kind})` : '';
-  return { perSecond, figures: { [named('rate', share)]: `${told}${kind}` } };
+  return { perSecond, figures: { [named('rate', share)]: `${rate}${kind}` } };
 }

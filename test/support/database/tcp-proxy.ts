@@ -115,10 +115,10 @@ class ProxyState {
 export async function tcpProxyTo(test: Test, url: string): Promise<TcpProxy> {
   let target = new URL(url);
   const wire = new ProxyState();
-  let made = 0;
+  let count = 0;
   const proxy = createServer({ allowHalfOpen: true }, (near) => {
     const options = { host: target.hostname, port: Number(target.port || 5432) };
-    const pair = { near, far: connect({ ...options, allowHalfOpen: true }), number: made++ };
+    const pair = { near, far: connect({ ...options, allowHalfOpen: true }), number: count++ };
     wire.pairs.add(pair);
     wire.join(pair, 'out');
     wire.join(pair, 'back');

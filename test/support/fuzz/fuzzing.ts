@@ -63,8 +63,8 @@ function faultOfRefusal(
   if (errors.some(({ detail }) => detail.length > 700)) return 'it repeats what was sent';
   if (new Set(errors.map((each) => JSON.stringify(each))).size < errors.length) return 'told twice';
   if (!broken) return null;
-  const told = errors.length > 0 ? errors : [{ code: json.code, pointer: undefined }];
-  const found = told.some(
+  const reported = errors.length > 0 ? errors : [{ code: json.code, pointer: undefined }];
+  const found = reported.some(
     ({ code, pointer }) =>
       code === broken.code && (broken.pointer === undefined || pointer === broken.pointer),
   );

@@ -99,10 +99,10 @@ class Sender {
   }
 
   async run(tell: (answers: readonly ConnectionAnswer[]) => void): Promise<void> {
-    const telling = setInterval(() => tell(this.#unreported.splice(0)), REPORT_MS);
+    const reporting = setInterval(() => tell(this.#unreported.splice(0)), REPORT_MS);
     while (!this.#isOver) await this.#sendDue();
     while (this.#running > 0) await this.#woken();
-    clearInterval(telling);
+    clearInterval(reporting);
     for (const line of this.#idle) line.close();
     tell(this.#unreported);
   }

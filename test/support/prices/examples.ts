@@ -95,7 +95,7 @@ async function answersOf(service: Service, market: Market, asked: MarketExamples
 }
 
 /** The examples of the OpenAPI document, as a freshly seeded database answers them. */
-export async function madeExamples(service: Service) {
+export async function recordExamples(service: Service) {
   const get = async (url: string) => (await service.request({ method: 'GET', url })).json;
   const markets: Record<string, MarketExamples> = {};
   for (const market of MARKETS) markets[market.slug] = await marketExamples(service, market);

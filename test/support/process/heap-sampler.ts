@@ -12,7 +12,7 @@ const collect = (): void => gc({ type: 'major', flavor: 'last-resort' });
 /** Heap spaces of bytecode, machine code and their metadata. */
 const CODE = /^(shared_)?(code|trusted)_/;
 
-function tell(): void {
+function printHeap(): void {
   collect();
   const spaces = getHeapSpaceStatistics();
   const used = (isCode: boolean): number =>
@@ -25,5 +25,5 @@ function tell(): void {
 process.on('SIGUSR2', () => {
   collect();
   // A second collection frees objects that finalizers of the first one released.
-  setImmediate(tell);
+  setImmediate(printHeap);
 });

@@ -22,10 +22,10 @@ export interface Heap {
 export async function heapOf({ running }: ServiceProcess): Promise<Heap> {
   const before = running.stderr().length;
   running.child.kill('SIGUSR2');
-  const told = (): RegExpExecArray | null =>
+  const reported = (): RegExpExecArray | null =>
     /^heap (\d+) code (\d+)$/m.exec(running.stderr().slice(before));
-  await until('it tells its heap', () => told() !== null);
-  const [, data, code] = told() ?? [];
+  await until('it tells its heap', () => reported() !== null);
+  const [, data, code] = reported() ?? [];
   const [dataMb, codeMb] = [Number(data) / 2 ** 20, Number(code) / 2 ** 20];
   return { whole: dataMb + codeMb, data: dataMb, code: codeMb };
 }

@@ -71,8 +71,8 @@ async function embeddedServer(): Promise<TestServer> {
 
 /** TEST_DATABASE_URL, else a container when an engine answers, else the embedded PostgreSQL. */
 export async function startServer(): Promise<TestServer> {
-  const given = process.env['TEST_DATABASE_URL'];
-  if (given) return { kind: 'TEST_DATABASE_URL', url: given, stop: async () => {} };
+  const url = process.env['TEST_DATABASE_URL'];
+  if (url) return { kind: 'TEST_DATABASE_URL', url, stop: async () => {} };
   if (await engineAnswers(engineAddress())) {
     try {
       return await containerServer();
