@@ -45,7 +45,7 @@ t.test('an export and an import by command, with a report', async (t) => {
   t.match(again, { code: 3, stdout: '', stderr: /the database holds data/ });
 });
 
-t.test('what cannot be is told in a line, with an exit code', async (t) => {
+t.test('an impossible export or import is reported in a line, with an exit code', async (t) => {
   const { url } = await seededDatabase(t);
   const folder = await archivePath(t);
   const db = (...args: string[]) => prices(t, { DATABASE_URL: url }, 'db', ...args);

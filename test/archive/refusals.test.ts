@@ -117,7 +117,7 @@ const SPOILT: Readonly<Record<string, Spoiling>> = {
     })),
     /names the file \.\.\/service\.csv for service/,
   ],
-  'the manifest tells another epoch': [
+  'the manifest has another epoch': [
     'csv',
     withManifest((manifest) => ({ ...manifest, epoch: 'another' })),
     /does not hold the epoch and revision of its manifest/,

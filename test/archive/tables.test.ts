@@ -53,7 +53,7 @@ t.test('each table comes after those that it refers to', async (t) => {
   );
 });
 
-t.test('a database that was only migrated has rows of no table but those told', async (t) => {
+t.test('a database that was only migrated has rows only in the listed tables', async (t) => {
   const { pool } = await testDatabase(t);
   const full: string[] = [];
   for (const { name } of ARCHIVED) {

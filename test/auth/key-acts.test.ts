@@ -32,7 +32,7 @@ async function damagesOf(pool: pg.Pool): Promise<unknown[]> {
   return (await Promise.all(found)).flatMap(({ rows }) => rows);
 }
 
-t.test('the first use of a key is told by the audit, and none after it', async (t) => {
+t.test('the audit records the first use of a key, and no later one', async (t) => {
   const { db, pool } = await testDatabase(t);
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], ...FOREVER });
   await createKey(db, { name: 'never used', scopes: ['prices:*'], ...FOREVER });
@@ -49,7 +49,11 @@ t.test('the first use of a key is told by the audit, and none after it', async (
   t.match(acts[0]?.after, { last_used_at: /^2026-03-05T16:10:00/ });
   await pool.query(`update api_key set last_used_at = null, name = 'b' where public_id = '${id}'`);
   await pool.query(`update api_key set last_used_at = now(), name = 'c' where public_id = '${id}'`);
-  t.equal((await actsOf(db)).length, 2, 'one that was made unused by hand is used anew');
+  t.equal(
+    (await actsOf(db)).length,
+    2,
+    'a key that was reset to unused by hand has a first use again',
+  );
   t.match((await readAudit(db, { limit: 1 }))[0], { action: 'changed', after: { name: 'c' } });
   t.same(await damagesOf(pool), []);
 });
@@ -69,7 +73,7 @@ async function ask(app: App, url: string, keys: Readonly<Record<string, number>>
   }
 }
 
-t.test('a key that is refused in a burst is told by the audit, once an hour', async (t) => {
+t.test('the audit records a burst of refusals of a key once an hour', async (t) => {
   const database = await roledDatabase(t, { seeded: true });
   const { db, pool } = database;
   const make = (name: string) => createKey(db, { name, scopes: ['prices:nickel'], ...FOREVER });
@@ -119,7 +123,7 @@ t.test('a key that is refused in a burst is told by the audit, once an hour', as
   t.same(await damagesOf(pool), []);
 });
 
-t.test('whoever draws ids by the thousand hides no burst, and fills no memory', async (t) => {
+t.test('thousands of random ids hide no burst and fill no memory', async (t) => {
   const { db, pool } = await testDatabase(t);
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], ...FOREVER });
   const denied = useOf(pool, 3, (error) => t.error(error));
@@ -159,6 +163,6 @@ t.test('a burst that cannot be noted fails nothing but itself', async (t) => {
   t.same(
     acts.map((each) => each.after),
     [{ denied: 2 }],
-    'what was lost is not told later',
+    'lost counts are not reported later',
   );
 });

@@ -2,7 +2,7 @@ import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { prices } from '../support/process/programs.ts';
 
-t.test('the audit tells a person which scopes a key was given', async (t) => {
+t.test('the printed audit shows which scopes a key was granted', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   const scopes = ['--scope', 'prices:nickel', '--scope', 'prices:copper'];
   const created = await prices(t, { DATABASE_URL }, 'keys', 'create', '--name', 'desk', ...scopes);
@@ -23,7 +23,7 @@ t.test('a key that nothing limits is shown as such', async (t) => {
   t.match(stdout, /^limits {3}any rate, any number at a time$/m);
 });
 
-t.test('programs are told null for what nothing limits, and nothing of other limits', async (t) => {
+t.test('JSON output has null for a missing limit, and no limits of the service', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   const run = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', ...args, '--json');
   const make = async (...options: string[]) =>
@@ -55,23 +55,17 @@ t.test('a rate of another form is refused with the form', async (t) => {
   }
 });
 
-t.test(
-  'times are told to the second in UTC, and which key took the place of another',
-  async (t) => {
-    const { url: DATABASE_URL } = await testDatabase(t);
-    const run = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', ...args);
-    const created = await run('create', '--name', 'desk', '--scope', 'prices:*', '--json');
-    const { id } = JSON.parse(created.stdout);
-    const rotated = await run('rotate', id, '--expires', '2190-12-31');
-    const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
-    t.match(rotated.stderr, new RegExp(`^The key ${id} works until ${time}\\.\\n$`));
-    t.match(
-      rotated.stdout,
-      new RegExp(`^created {2}${time}\nexpires {2}2190-12-31T23:59:59Z$`, 'm'),
-    );
-    const replacement = /^id {7}(\w+)$/m.exec(rotated.stdout)?.[1];
-    t.match((await run('show', id)).stdout, `\nreplaced by ${replacement}\n`);
-    t.match((await run('list')).stdout, new RegExp(` ${time} +never `));
-    t.match((await run('audit')).stdout, new RegExp(`^${time} `, 'm'));
-  },
-);
+t.test('times are shown to the second in UTC, with the key that replaces another', async (t) => {
+  const { url: DATABASE_URL } = await testDatabase(t);
+  const run = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', ...args);
+  const created = await run('create', '--name', 'desk', '--scope', 'prices:*', '--json');
+  const { id } = JSON.parse(created.stdout);
+  const rotated = await run('rotate', id, '--expires', '2190-12-31');
+  const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
+  t.match(rotated.stderr, new RegExp(`^The key ${id} works until ${time}\\.\\n$`));
+  t.match(rotated.stdout, new RegExp(`^created {2}${time}\nexpires {2}2190-12-31T23:59:59Z$`, 'm'));
+  const replacement = /^id {7}(\w+)$/m.exec(rotated.stdout)?.[1];
+  t.match((await run('show', id)).stdout, `\nreplaced by ${replacement}\n`);
+  t.match((await run('list')).stdout, new RegExp(` ${time} +never `));
+  t.match((await run('audit')).stdout, new RegExp(`^${time} `, 'm'));
+});

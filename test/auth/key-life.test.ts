@@ -117,47 +117,50 @@ t.test('a key that is revoked while it is rotated has no replacement', async (t)
   t.equal((await listKeys(db)).length, 1);
 });
 
-t.test('what is done to keys is noted, whoever does it, and cannot be changed', async (t) => {
-  const { db, pool } = await testDatabase(t);
-  const by = { actor: 'anna', reason: 'new desk' };
-  const created = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null }, by);
-  await revokeKey(db, created.id, 'left', { actor: 'ben' });
-  await pool.query(
-    `update api_key set expires_at = '2100-01-01' where public_id = '${created.id}'`,
-  );
-  const events = await readAudit(db, { id: created.id, limit: 10 });
-  t.match(
-    events.toReversed().map(({ actor, action, reason }) => [actor, action, reason]),
-    [
-      ['anna', 'created', 'new desk'],
-      ['anna', 'changed', 'new desk'],
-      ['ben', 'revoked', 'left'],
-      [/./, 'expiry-changed', /.*/],
-    ],
-  );
-  const text = JSON.stringify(events);
-  t.notMatch(text, created.key);
-  t.notMatch(text, 'digest');
-  for (const statement of [
-    "update key_audit set actor = 'x'",
-    'delete from key_audit',
-    'truncate key_audit',
-    'truncate api_key, api_key_scope',
-    'truncate api_key_scope',
-    `update api_key set digest = sha256('x') where public_id = '${created.id}'`,
-    `update api_key set digest = sha256('x'), name = 'x' where public_id = '${created.id}'`,
-    `update api_key set public_id = 'BBBBBBBBBB' where public_id = '${created.id}'`,
-  ]) {
-    await t.rejects(pool.query(statement), /refused|never changes/, statement);
-  }
-  t.equal((await readAudit(db, { limit: 10 })).length, 4, 'what was refused is not noted');
-  await pool.query('delete from api_key_scope');
-  await pool.query('delete from api_key');
-  t.match(await readAudit(db, { limit: 2 }), [
-    { action: 'deleted', id: created.id, before: { name: 'a' }, after: null },
-    { action: 'changed', id: created.id, before: { scope: 'prices:*' }, after: null },
-  ]);
-});
+t.test(
+  'every change of a key is recorded, whichever account makes it, and the record cannot be changed',
+  async (t) => {
+    const { db, pool } = await testDatabase(t);
+    const by = { actor: 'anna', reason: 'new desk' };
+    const created = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null }, by);
+    await revokeKey(db, created.id, 'left', { actor: 'ben' });
+    await pool.query(
+      `update api_key set expires_at = '2100-01-01' where public_id = '${created.id}'`,
+    );
+    const events = await readAudit(db, { id: created.id, limit: 10 });
+    t.match(
+      events.toReversed().map(({ actor, action, reason }) => [actor, action, reason]),
+      [
+        ['anna', 'created', 'new desk'],
+        ['anna', 'changed', 'new desk'],
+        ['ben', 'revoked', 'left'],
+        [/./, 'expiry-changed', /.*/],
+      ],
+    );
+    const text = JSON.stringify(events);
+    t.notMatch(text, created.key);
+    t.notMatch(text, 'digest');
+    for (const statement of [
+      "update key_audit set actor = 'x'",
+      'delete from key_audit',
+      'truncate key_audit',
+      'truncate api_key, api_key_scope',
+      'truncate api_key_scope',
+      `update api_key set digest = sha256('x') where public_id = '${created.id}'`,
+      `update api_key set digest = sha256('x'), name = 'x' where public_id = '${created.id}'`,
+      `update api_key set public_id = 'BBBBBBBBBB' where public_id = '${created.id}'`,
+    ]) {
+      await t.rejects(pool.query(statement), /refused|never changes/, statement);
+    }
+    t.equal((await readAudit(db, { limit: 10 })).length, 4, 'what was refused is not noted');
+    await pool.query('delete from api_key_scope');
+    await pool.query('delete from api_key');
+    t.match(await readAudit(db, { limit: 2 }), [
+      { action: 'deleted', id: created.id, before: { name: 'a' }, after: null },
+      { action: 'changed', id: created.id, before: { scope: 'prices:*' }, after: null },
+    ]);
+  },
+);
 
 t.test('the last use of a key is written to the minute, and only ever grows', async (t) => {
   const { db, pool } = await testDatabase(t);
@@ -173,7 +176,7 @@ t.test('the last use of a key is written to the minute, and only ever grows', as
   t.equal(await use('2026-03-05T16:11:00Z'), '2026-03-05T16:11:00Z');
 });
 
-t.test('a use that could not be written is told, and written later', async (t) => {
+t.test('a use that could not be written is reported, and written later', async (t) => {
   const { db, pool } = await testDatabase(t);
   const { id } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
   const errors: Error[] = [];

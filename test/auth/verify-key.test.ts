@@ -66,7 +66,7 @@ t.test(
   },
 );
 
-t.test('that a key expired is told only to who knows its secret', async (t) => {
+t.test('the expiry of a key is reported only to a client that knows its secret', async (t) => {
   const { db, pool } = await testDatabase(t);
   const app = await authApp(t, { db });
   const { key, id } = await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null });

@@ -59,12 +59,12 @@ t.test('a commit is in the next answer, and a refresh reads only what changed', 
   t.equal(await compareOne(t, twins, ALL), 200);
 });
 
-t.test('a commit is read as soon as it is heard of, before anybody asks', async (t) => {
+t.test('a commit is read as soon as its notification arrives, before any request', async (t) => {
   const twins = await bulkTwins(t);
   const { kept, book, database } = twins;
   await fill(twins);
   await kept.app.listen({ port: 0, host: '127.0.0.1' });
-  await until('it hears', () => database.client.link.reportsCommits);
+  await until('it listens', () => database.client.link.reportsCommits);
   const { refreshes } = book.counts;
   await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
   await until('it was read', () => book.counts.refreshes > refreshes);
@@ -186,7 +186,7 @@ t.test('what is remembered stays within its bytes', async (t) => {
   t.ok(builds >= MARKETS.length && builds <= MARKETS.length + 3, `${builds} editions were built`);
 });
 
-t.test('a database that came back as another is read anew', async (t) => {
+t.test('a database that was replaced is read again', async (t) => {
   const twins = await bulkTwins(t);
   const { database, book } = twins;
   await fill(twins);

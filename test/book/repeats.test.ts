@@ -82,7 +82,7 @@ t.test('a 304 needs no answer, and one to a star is an answer that is remembered
   }
 });
 
-t.test('a body that nobody reads is refused, also where the answer is cached', async (t) => {
+t.test('a body that is never read is refused, also if the answer is cached', async (t) => {
   const headers = { 'x-api-key': service.key };
   for (let times = 0; times < 3; times += 1) {
     t.equal((await service.request({ method: 'GET', url: QUERY, headers })).status, 200);

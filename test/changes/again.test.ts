@@ -51,7 +51,7 @@ async function answerAfter(statement: string): Promise<FeedAnswer> {
   return answer;
 }
 
-t.test('what stands behind a # is read by nobody, and hides no market and no wait', async (t) => {
+t.test('a # and the text after it is ignored, and hides no market and no wait', async (t) => {
   const key = await keyFor(database, ['prices:nickel']);
   const ask = (query: string) => {
     const lines = [`GET /v3/changes?${query} HTTP/1.1`, 'host: x', `x-api-key: ${key}`];

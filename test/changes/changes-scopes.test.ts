@@ -80,7 +80,7 @@ t.test('a market that is not open is refused with the scope that it needs', asyn
   t.equal(broken.status, 403, 'before anything else of the query is looked at');
 });
 
-t.test('several markets are told together, in the order of the commits', async (t) => {
+t.test('changes of several markets come together, in the order of the commits', async (t) => {
   const of = (...slugs: string[]) =>
     slugs
       .flatMap((slug) => changed.get(slug) ?? [])

@@ -27,7 +27,7 @@ async function endOf({ pool }: TestDatabase): Promise<string> {
   return rows[0].end;
 }
 
-t.test('the feed tells what every commit changed, in order and exactly', async (t) => {
+t.test('the feed has the changes of every commit, in order and exactly', async (t) => {
   const { database, service } = await published(t, 11, 60);
   const past = await pastOf(database.pool);
   const whole = await readAll(service, 5_000);
@@ -51,7 +51,7 @@ t.test('pages of any size make up the same feed, and every place leads on', asyn
   t.equal(new Set(whole.map((each) => each.seq)).size, whole.length);
 });
 
-t.test('what was told is told again, whatever happens later', async (t) => {
+t.test('the feed repeats the same changes, whatever is committed later', async (t) => {
   const { service, publisher } = await published(t, 13, 20);
   const before = await page(service);
   for (let turn = 0; turn < 20; turn += 1) await publisher.transact();
@@ -73,7 +73,7 @@ function replayed(changes: readonly FeedChange[]): string[] {
   return [...points].map((each) => each.join(' ')).sort();
 }
 
-t.test('whoever works off the feed from its beginning has what the tables hold', async (t) => {
+t.test('a reader of the whole feed has the content of the tables', async (t) => {
   for (const seed of [1, 2, 3]) {
     const { database, service } = await published(t, seed, 40);
     const { rows } = await database.pool.query(`select p.code || ' ' || s.date || ' ' ||
@@ -87,7 +87,7 @@ t.test('whoever works off the feed from its beginning has what the tables hold',
   }
 });
 
-t.test('a price is told as its record shows it, before and after', async (t) => {
+t.test('a change of a price has its record before and after', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   const service = await serviceOn(t, database);
   const start = await endOf(database);
@@ -190,7 +190,7 @@ t.test('a database in which nothing ever changed has a beginning', async (t) => 
   t.equal((await get(service, { after: start })).json.data.length, 3);
 });
 
-t.test('JSON and NDJSON tell the same, and whoever may keep neither is told so', async (t) => {
+t.test('JSON and NDJSON have the same changes, and both forbid caching', async (t) => {
   const { service } = await published(t, 15, 10);
   const cases: [accept: string, type: string][] = [
     ['application/x-ndjson', 'application/x-ndjson; charset=utf-8'],
@@ -223,7 +223,7 @@ t.test('JSON and NDJSON tell the same, and whoever may keep neither is told so',
   }
 });
 
-t.test('points of a price that was removed, and a code that is given anew, are told', async (t) => {
+t.test('the feed has the points of a removed price, and a code that is reused', async (t) => {
   const database = await testDatabase(t);
   await writeMinimalData(database.pool);
   const service = await serviceOn(t, database);

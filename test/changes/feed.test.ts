@@ -105,7 +105,7 @@ t.test('a price that comes and goes in one revision has changed nothing', async 
   ]);
 });
 
-t.test('nobody writes the numbers of changes by hand, and none after the seal', async (t) => {
+t.test('the numbers of changes cannot be written by hand, and none after the seal', async (t) => {
   const { pool } = await testDatabase(t);
   await writeMinimalData(pool);
   for (const statement of [
@@ -145,7 +145,7 @@ t.test('many prices of one revision are numbered in their order, without a gap',
   );
 });
 
-t.test('whoever listens hears the number of each revision once it can be read', async (t) => {
+t.test('listeners are notified of the number of each revision once it can be read', async (t) => {
   const { pool } = await testDatabase(t);
   const listener = await pool.connect();
   t.teardown(() => listener.release(true));

@@ -63,7 +63,7 @@ t.test('a session that listens and is ended is made again, and nothing is missed
   t.ok(tookMs < 24_000, `${tookMs} ms`);
 });
 
-t.test('what is committed while the database is silent is told once it answers', async (t) => {
+t.test('commits during an outage of the database are reported once it answers', async (t) => {
   const here = await scene(t, 500);
   const { database, service, client, proxy, end } = here;
   const waiting = fetchChanges(service, `after=${end}&wait=25`);

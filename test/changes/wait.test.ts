@@ -69,7 +69,7 @@ t.test('who waits is answered as soon as something comes that he may see', async
   t.equal(again.next, own.next);
 });
 
-t.test('when nothing comes that he may see, a 204 tells where to go on', async (t) => {
+t.test('without a visible change, a 204 names the position to continue from', async (t) => {
   const waiting = await start(t);
   const { service, database, end } = waiting;
   const copper: Source = { ...service, key: await keyFor(database, ['prices:copper']) };
@@ -95,47 +95,53 @@ t.test('when nothing comes that he may see, a 204 tells where to go on', async (
   t.same([now.status, now.text, now.next], [200, '', all.next], 'who does not wait has a 200');
 });
 
-t.test('so many of one credential may wait, and the next is told when there is room', async (t) => {
-  const waiting = await start(t);
-  const { service, database, end } = waiting;
-  const leaver = new AbortController();
-  const first = fetchChanges(service, `after=${end}&wait=25`);
-  const begun = performance.now();
-  const second = fetchChanges(service, `after=${end}&wait=20`, leaver.signal);
-  await asleep(waiting, 2);
-  const third = await fetchChanges(service, `after=${end}&wait=25`);
-  t.equal(third.status, 429);
-  t.match(JSON.parse(third.text), { code: 'too_many_concurrent_requests' });
-  const seconds = Number(third.headers.get('retry-after'));
-  const left = 20 - (performance.now() - begun) / 1_000;
-  t.ok(seconds > left - 1 && seconds <= 20, `after ${seconds} s one of them has ended for certain`);
-  t.equal(
-    (await fetchChanges(service, `after=${end}`)).status,
-    200,
-    'who does not wait needs no place',
-  );
-  const refused = await fetchChanges(service, 'after=nowhere&wait=25');
-  t.equal(refused.status, 400);
-  const other: Source = { ...service, key: await keyFor(database, ['prices:nickel']) };
-  const third2 = fetchChanges(other, `after=${end}&wait=25`);
-  await asleep(waiting, 3);
-  leaver.abort();
-  await t.rejects(second);
-  await asleep(waiting, 2);
-  const third3 = fetchChanges(service, `after=${end}&wait=25`);
-  await asleep(waiting, 3);
-  t.equal(
-    (await fetchChanges(service, `after=${end}&wait=25`)).status,
-    429,
-    'and no more than that',
-  );
-  await publish(database);
-  for (const each of await Promise.all([first, third2, third3])) t.equal(each.changes.length, 1);
-  const { next } = await fetchChanges(service, `after=${end}`);
-  const freed = [1, 1].map((wait) => fetchChanges(service, `after=${next}&wait=${wait}`));
-  for (const each of await Promise.all(freed)) t.equal(each.status, 204, 'places are given back');
-  t.same(service.failures(), []);
-});
+t.test(
+  'a limited number of requests of one credential may wait, and the next is told when to retry',
+  async (t) => {
+    const waiting = await start(t);
+    const { service, database, end } = waiting;
+    const leaver = new AbortController();
+    const first = fetchChanges(service, `after=${end}&wait=25`);
+    const begun = performance.now();
+    const second = fetchChanges(service, `after=${end}&wait=20`, leaver.signal);
+    await asleep(waiting, 2);
+    const third = await fetchChanges(service, `after=${end}&wait=25`);
+    t.equal(third.status, 429);
+    t.match(JSON.parse(third.text), { code: 'too_many_concurrent_requests' });
+    const seconds = Number(third.headers.get('retry-after'));
+    const left = 20 - (performance.now() - begun) / 1_000;
+    t.ok(
+      seconds > left - 1 && seconds <= 20,
+      `after ${seconds} s one of them has ended for certain`,
+    );
+    t.equal(
+      (await fetchChanges(service, `after=${end}`)).status,
+      200,
+      'who does not wait needs no place',
+    );
+    const refused = await fetchChanges(service, 'after=nowhere&wait=25');
+    t.equal(refused.status, 400);
+    const other: Source = { ...service, key: await keyFor(database, ['prices:nickel']) };
+    const third2 = fetchChanges(other, `after=${end}&wait=25`);
+    await asleep(waiting, 3);
+    leaver.abort();
+    await t.rejects(second);
+    await asleep(waiting, 2);
+    const third3 = fetchChanges(service, `after=${end}&wait=25`);
+    await asleep(waiting, 3);
+    t.equal(
+      (await fetchChanges(service, `after=${end}&wait=25`)).status,
+      429,
+      'and no more than that',
+    );
+    await publish(database);
+    for (const each of await Promise.all([first, third2, third3])) t.equal(each.changes.length, 1);
+    const { next } = await fetchChanges(service, `after=${end}`);
+    const freed = [1, 1].map((wait) => fetchChanges(service, `after=${next}&wait=${wait}`));
+    for (const each of await Promise.all(freed)) t.equal(each.status, 204, 'places are given back');
+    t.same(service.failures(), []);
+  },
+);
 
 t.test('hundreds may wait: they hold no connection, and one reading serves them all', async (t) => {
   const waiting = await start(t, { CHANGES_WAITING_MAX: '1000' });
@@ -185,7 +191,7 @@ t.test('a stop sends everyone who waits home at once', async (t) => {
     t.same([status, next, headers.get('connection')], [204, end, 'close']);
   }
   t.same(service.failures(), []);
-  t.equal(service.app.feed.waiting(), 0, 'nobody waits any more');
+  t.equal(service.app.feed.waiting(), 0, 'no request waits any more');
 });
 
 t.test('a waiting connection may be silent for longer than a reader may stall', async (t) => {

@@ -4,7 +4,7 @@ import { dataFolder, prices } from '../support/process/programs.ts';
 const ARGS = ['token', 'create', '--scope', 'prices:*'];
 const DATABASE_URL = 'postgres://127.0.0.1:1/none';
 
-t.test('a token that only a service of this folder takes is told as such', async (t) => {
+t.test('a token that only a service of this folder accepts is marked as such', async (t) => {
   const DATA_DIR = await dataFolder(t);
   const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+\n$/;
   const stderr =

@@ -140,7 +140,7 @@ t.test('pages joined are the whole, of one revision, and warn once', async (t) =
     t.ok(page.data.length > 0, 'also without a request');
 });
 
-t.test('a warning goes to the console where nobody takes it', async (t) => {
+t.test('a warning goes to the console if no handler is set', async (t) => {
   const warnings = t.capture(console, 'warn', () => {});
   await createClient({ url, key: service.key }).prices('nickel', {
     filters: { regions: ['Europ'] },

@@ -8,7 +8,7 @@ import { SECRETS, secretsFromFiles } from '../../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS } from '../../src/config/settings.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
-const SECRET = 'a secret that nobody may ever read in a log';
+const SECRET = 'a secret that must never appear in a log';
 
 t.test('.env.example documents every setting with its default, and no other', async (t) => {
   const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8');
@@ -135,7 +135,7 @@ t.test('a setting that no longer exists is refused with what to set instead', as
   }
 });
 
-t.test('all that is wrong is told at once, a line for each setting', async (t) => {
+t.test('all invalid settings are reported together, one line each', async (t) => {
   const env = {
     PORT: 'abc',
     LOG_LEVEL: 'loud',

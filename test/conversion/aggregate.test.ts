@@ -203,7 +203,7 @@ function besideTie(to: bigint) {
   return { n, conversion, rows };
 }
 
-t.test('least and greatest are exact where doubles cannot tell them apart', async (t) => {
+t.test('minimum and maximum are exact where doubles cannot distinguish values', async (t) => {
   for (let to = 2_000_003n; to < 2_000_083n; to += 2n) {
     const found = besideTie(to);
     if (!found) continue;

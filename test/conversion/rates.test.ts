@@ -98,7 +98,7 @@ t.test('rates are read to the last digit, at the revision asked for', async (t) 
 t.test('a sample source serves only while no other holds any rate', async (t) => {
   const { db, revision } = await prepared(t);
   const slugAt = async (at: string | null) => (await rateSource(db, 'ECB', at)).slug;
-  t.equal(await slugAt(null), 'ECB', 'nobody holds a rate: the configured one');
+  t.equal(await slugAt(null), 'ECB', 'no source has a rate: the configured one');
   const sampled = await putRates(db, [['SAMPLE', 'USD', '2024-01-02', '1.1']]);
   t.equal(await slugAt(null), 'SAMPLE');
   const real = await putRates(db, [['FED', 'CNY', '2024-01-02', '7.1']]);
@@ -135,7 +135,7 @@ t.test('a source that does not exist is one without rates', async (t) => {
   await putRates(db, [['SAMPLE', 'USD', '2024-01-02', '1.1']]);
   t.equal((await rateSource(db, 'NOBODY', null)).slug, 'SAMPLE', 'as before the first real rate');
   await putRates(db, [['ECB', 'USD', '2024-01-02', '1.1']]);
-  t.match(await rateSource(db, 'NOBODY', null), nothing, 'and nobody fills in for it');
+  t.match(await rateSource(db, 'NOBODY', null), nothing, 'and no other source replaces it');
   const empty = await testDatabase(t);
   t.same(await rateSource(empty.db, 'ECB', null), { ...nothing, slug: 'ECB', scopes: [] });
 });
@@ -152,7 +152,7 @@ t.test('the scopes of a choice name every load that could have changed it', asyn
   const { db } = await prepared(t);
   const scopesAt = async (at: string | null) => (await rateSource(db, 'ECB', at)).scopes;
   const all = ['fx:ECB', 'fx:FED', 'fx:SAMPLE'];
-  t.same(await scopesAt(null), all, 'nobody holds a rate: any load decides');
+  t.same(await scopesAt(null), all, 'no source has a rate: any load decides');
   await putRates(db, [['SAMPLE', 'USD', '2024-01-02', '1.1']]);
   t.same(await scopesAt(null), all, 'a sample serves: any real rate ends that');
   const loaded = await putRates(db, [['ECB', 'USD', '2024-01-02', '1.2']]);

@@ -81,7 +81,7 @@ const someoneWaits = (pool: pg.Pool): Promise<void> =>
     return rows.length > 0;
   });
 
-t.test('a moment waits for the commits before it that nobody can see yet', async (t) => {
+t.test('an instant waits for earlier commits that are not visible yet', async (t) => {
   const { pool, db } = await testDatabase(t);
   await writeMinimalData(pool);
   // A stalled machine may exceed the short default timeout.
@@ -95,7 +95,7 @@ t.test('a moment waits for the commits before it that nobody can see yet', async
     // The first statement of a commit: it fixes the time of the revision.
     await writer.query('set constraints all immediate');
     const sealed = await writer.query('select clock_timestamp()::text as now');
-    t.equal(await numberAsOf(db, first?.at ?? ''), '1', 'a settled moment waits for nobody');
+    t.equal(await numberAsOf(db, first?.at ?? ''), '1', 'a settled instant does not wait');
     const answer = numberAsOf(db, sealed.rows[0].now);
     await someoneWaits(pool);
     return { answer };

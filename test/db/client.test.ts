@@ -58,8 +58,8 @@ t.test('a connection that breaks during a statement fails the statement alone', 
     await until('the statement runs', running);
     way.cut(how);
     await refused;
-    await until('the loss is told', () => lost.length > 0);
-    t.equal((await client.pool.query('select 1 as one')).rows[0].one, 1, 'the pool goes on');
+    await until('the loss is reported', () => lost.length > 0);
+    t.equal((await client.pool.query('select 1 as one')).rows[0].one, 1, 'the pool continues');
     await client.close();
     way.close();
   }

@@ -97,7 +97,7 @@ t.test('the first opens, others share, and the last one out stops the server', a
   t.strictSame(await readdir(join(dataDir, 'leases')), []);
 });
 
-t.test('a stranger without the password does not get in', async (t) => {
+t.test('a connection without the password is refused', async (t) => {
   const dataDir = await dataFolder(t);
   const { url, release } = await openEmbedded(dataDir);
   const guess = new URL(url);

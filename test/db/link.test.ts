@@ -72,7 +72,7 @@ function linked(test: Test, urls: readonly string[], more: Partial<ClientOptions
 async function begin({ client, commits }: Linked): Promise<void> {
   client.link.onCommit((payload) => commits.push(payload));
   await client.link.firstCheck;
-  await until('it hears', () => client.link.reportsCommits);
+  await until('it listens', () => client.link.reportsCommits);
 }
 
 /** Triggers the transition of a table row and waits for the next state. */
@@ -119,7 +119,7 @@ t.test('the link to a server that stays', async (t) => {
   t.equal((await first.sessions('linked link')).length, 1, 'one connection beside the pool');
   await walk(t, here, 'up: commit on a primary', async () => {
     const number = await commit(first, 'Told');
-    await until('it is told', () => commits.includes(String(number)));
+    await until('it is reported', () => commits.includes(String(number)));
   });
   const [session] = await first.sessions('linked link');
   const pool = await pidOf();
@@ -271,11 +271,11 @@ t.test('a listener that throws harms no other', async (t) => {
   });
   await begin(here);
   const number = await commit(first, 'For both');
-  await until('it is told', () => here.commits.includes(String(number)));
+  await until('it is reported', () => here.commits.includes(String(number)));
   t.same(errors, [`no use for ${number}`]);
   stop();
   const next = await commit(first, 'For one');
-  await until('it is told', () => here.commits.includes(String(next)));
+  await until('it is reported', () => here.commits.includes(String(next)));
   t.equal(errors.length, 1, 'one that has ended is not called');
 });
 
@@ -287,7 +287,7 @@ t.test('a standby', async (t) => {
   here.commits.length = 0;
   await walk(t, here, 'up: commit on a standby', async () => {
     await commit(first, 'Read from a standby');
-    await until('it is told', () => here.commits.length > 0);
+    await until('it is reported', () => here.commits.length > 0);
   });
   const both = linked(t, [second.url, first.url], { behindMs: 500 });
   await begin(both);
@@ -303,7 +303,7 @@ t.test('a standby', async (t) => {
   t.equal(numberOf((await both.client.link.newestRevision()).revision), String(behind));
   t.same(both.behind, []);
   await walk(t, here, 'up: standby behind, no other server usable', () =>
-    until('it is told', () => here.behind.length > 0),
+    until('it is reported', () => here.behind.length > 0),
   );
   t.match(here.behind, [/^the standby is [\d.]+ s behind$/]);
   t.ok(link.lagMs > 500);
@@ -348,7 +348,7 @@ t.test('commits that a standby lacks, and its promotion', async (t) => {
     await second.query('select pg_promote()');
     await until('it listens', () => alone.commits.includes(null));
     const number = await commit(second, 'Written after a promotion');
-    await until('it is told', () => alone.commits.includes(String(number)));
+    await until('it is reported', () => alone.commits.includes(String(number)));
   });
 });
 

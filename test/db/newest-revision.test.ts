@@ -22,26 +22,29 @@ const SESSIONS = `select pid from pg_stat_activity
 const endLooks = ({ url }: TestDatabase): Promise<void> =>
   administer(url, `select pg_terminate_backend(pid) from (${SESSIONS}) as sessions`);
 
-t.test('a look sees every commit before it, and tells the same head as the tables', async (t) => {
-  const database = await worldOf(t);
-  const { db, client } = database;
-  let committed = 0;
-  for (let round = 0; round < 200; round += 1) {
-    if (round % 2 === 0) committed = await commit(database, `Round ${round}`);
-    const newest = await client.link.newestRevision();
-    if (numberOf(newest.revision) !== String(committed))
-      t.fail(`round ${round} saw ${newest.revision}`);
-    if (round % 20 !== 0) continue;
-    for (const scopes of [['nickel'], ['copper'], ['nickel', 'fx:TEST'], ['nowhere']]) {
-      t.same(headAt(newest, scopes), await headOf(db, scopes), `${scopes} in round ${round}`);
+t.test(
+  'a revision check sees every earlier commit, and has the same head as the tables',
+  async (t) => {
+    const database = await worldOf(t);
+    const { db, client } = database;
+    let committed = 0;
+    for (let round = 0; round < 200; round += 1) {
+      if (round % 2 === 0) committed = await commit(database, `Round ${round}`);
+      const newest = await client.link.newestRevision();
+      if (numberOf(newest.revision) !== String(committed))
+        t.fail(`round ${round} saw ${newest.revision}`);
+      if (round % 20 !== 0) continue;
+      for (const scopes of [['nickel'], ['copper'], ['nickel', 'fx:TEST'], ['nowhere']]) {
+        t.same(headAt(newest, scopes), await headOf(db, scopes), `${scopes} in round ${round}`);
+      }
     }
-  }
-  t.equal(
-    await client.link.newestRevision(),
-    await client.link.newestRevision(),
-    'nothing new is the same object',
-  );
-});
+    t.equal(
+      await client.link.newestRevision(),
+      await client.link.newestRevision(),
+      'nothing new is the same object',
+    );
+  },
+);
 
 t.test('a database without a revision has a head as well', async (t) => {
   const { db, client } = await testDatabase(t);
@@ -74,7 +77,7 @@ t.test('all who ask while a look is under way share one that begins after it', a
   t.same([link.counts.requests - asked, link.counts.checks - looks], [101, 2]);
 });
 
-t.test('a look goes on when its connection breaks, and another is made', async (t) => {
+t.test('a revision check continues on a new connection if its connection breaks', async (t) => {
   const database = await worldOf(t);
   const { link } = database.client;
   const sessions = async () => {
@@ -145,7 +148,7 @@ t.test('a number that comes back with another commit is another state', async (t
   t.match([later.revision, later.history], [/^3\./, same.history + 1], 'also at a greater number');
   const { history } = await link.newestRevision();
   await commit(database, 'D');
-  t.equal((await link.newestRevision()).history, history, 'a commit after it goes on');
+  t.equal((await link.newestRevision()).history, history, 'a later commit continues the history');
 });
 
 t.test('a change of keys whose number comes back is another version of the keys', async (t) => {

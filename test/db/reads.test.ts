@@ -59,7 +59,7 @@ for (const [kind, begin] of [
   });
 }
 
-t.test('a connection is used again after an error that the server told', async (t) => {
+t.test('a connection is reused after an error that the server reported', async (t) => {
   const database = await testDatabase(t);
   const client = reader(t, database.url);
   const pid = async () => {
@@ -102,7 +102,7 @@ async function busyReader(
   return { client, end };
 }
 
-t.test('who finds every connection busy is told so; a COPY waits', async (t) => {
+t.test('a statement fails as busy if every connection is busy; a COPY waits', async (t) => {
   const { client, end } = await busyReader(t, { waitMs: 50 });
   let isOver = false;
   const copy = client.reads.copy('copy (select 1) to stdout', whole).finally(() => {
@@ -213,22 +213,25 @@ t.test('who leaves while every connection is busy takes none', async (t) => {
   t.same(await client.reads.query({ text: 'select 1 as one' }), [{ one: 1 }]);
 });
 
-t.test('a database that stands still holds nobody longer than a statement may take', async (t) => {
-  const database = await testDatabase(t);
-  const proxy = await tcpProxyTo(t, database.url);
-  const client = reader(t, proxy.url, { statementTimeoutMs: 100 });
-  const answers = (): Promise<boolean> =>
-    client.reads.query({ text: 'select 1' }).then(
-      () => true,
-      () => false,
-    );
-  await until('it answers', answers);
-  proxy.freeze();
-  t.match(await failureOf(client.reads.query({ text: 'select 1' })), { code: 'ETIMEDOUT' });
-  t.equal(client.pool.totalCount, 0);
-  proxy.cut(false);
-  await until('it answers again', answers);
-});
+t.test(
+  'a database that does not respond delays no request beyond the statement timeout',
+  async (t) => {
+    const database = await testDatabase(t);
+    const proxy = await tcpProxyTo(t, database.url);
+    const client = reader(t, proxy.url, { statementTimeoutMs: 100 });
+    const answers = (): Promise<boolean> =>
+      client.reads.query({ text: 'select 1' }).then(
+        () => true,
+        () => false,
+      );
+    await until('it answers', answers);
+    proxy.freeze();
+    t.match(await failureOf(client.reads.query({ text: 'select 1' })), { code: 'ETIMEDOUT' });
+    t.equal(client.pool.totalCount, 0);
+    proxy.cut(false);
+    await until('it answers again', answers);
+  },
+);
 
 t.test('a reader who left long ago asks nothing', async (t) => {
   const database = await testDatabase(t);

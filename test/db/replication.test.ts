@@ -5,13 +5,13 @@ import { testDatabase } from '../support/database/database.ts';
 import { inRevision, writeMinimalData } from '../support/database/minimal-data.ts';
 
 t.test(
-  'a server lacks the commit that another has told of, unless its data are others',
+  'a server lacks the commit that another one reported, unless its epoch differs',
   async (t) => {
     const { pool, db } = await testDatabase(t);
     const client = await pool.connect();
     t.teardown(() => client.release());
     const empty = await newestRevision(db);
-    t.notOk(await lacksCommit(client, null), 'nothing was told');
+    t.notOk(await lacksCommit(client, null), 'no commit is known');
     t.notOk(await lacksCommit(client, empty), 'nothing was committed');
     await writeMinimalData(pool);
     const newest = await newestRevision(db);

@@ -32,7 +32,7 @@ t.test('what fails in passing is tried up to four times, what fails for good onc
   }
 });
 
-t.test('what has taken its time is not tried again, unless somebody has patience', async (t) => {
+t.test('slow failures are not retried, unless the caller allows more time', async (t) => {
   const retries = new Retries(-1);
   const once = failing(9, REFUSED);
   t.equal(await failureOf(retries.run(once.work, NEVER)), REFUSED);

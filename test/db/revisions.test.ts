@@ -74,7 +74,7 @@ t.test('numbers have no gap and times grow strictly, however many write at once'
       }
       const number = await inRevision(pool, ...statements);
       const { revision } = await headOf(db, ['nickel']);
-      t.ok(Number(numberOf(revision)) >= number, 'a commit is seen by whoever asks after it');
+      t.ok(Number(numberOf(revision)) >= number, 'a check that begins after a commit sees it');
       seen.push(number);
     }
     return seen;

@@ -156,7 +156,7 @@ refusesRows('a currency has a code of ISO 4217, once', 'currency', [
   ['twice', CURRENCY, 'currency_iso_key'],
 ]);
 
-t.test('two products of one market cannot be told apart by one name', async (t) => {
+t.test('two products of one market cannot have the same name', async (t) => {
   const twin = { ...productRow('nickel', 'other'), match_key: "'nickel-metal'" };
   t.equal(await refusalOf(insertOf('product', twin)), 'product_market_id_match_key_key');
   const elsewhere = { ...twin, ...{ market_id: OF_COPPER['market_id'] as string } };

@@ -29,7 +29,7 @@ t.test('what was used longest ago goes first', async (t) => {
   t.same(loads, ['a', 'b', 'c', 'b']);
 });
 
-t.test('a reading that failed is told to all who waited, and done again', async (t) => {
+t.test('a failed read rejects all its callers, and is run again', async (t) => {
   const { read } = counted(2);
   const failing = async (): Promise<string> => {
     throw new Error('away');

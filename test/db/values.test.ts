@@ -4,7 +4,7 @@ import { rowTests } from '../support/database/row-tests.ts';
 
 const { refusalOf, refusesRows, acceptsRows } = rowTests(t);
 
-acceptsRows('every value that the wire can tell exactly is accepted', 'series', {
+acceptsRows('every value that the wire format can express exactly is accepted', 'series', {
   'low, mid and high': pointRow(),
   'mid alone': pointRow({ low: 'null', high: 'null' }),
   'low alone': pointRow({ high: 'null' }),

@@ -31,14 +31,14 @@ t.test('the page shows a rejected position as the service would send it', async 
   t.match(shown, { type, title, status, code, detail, errors });
 });
 
-t.test('the page tells every member of the query, and every operation', async (t) => {
+t.test('the page lists every member of the query, and every operation', async (t) => {
   const limits = { limit: 1, limitMax: 1, waitMaxSeconds: 1 };
   t.same(wordsUnder('| Query | |'), Object.keys(changeQuery(limits).properties));
   const operations = wordsUnder('| `operation` | `date` | `before` | `after` |');
   t.same([...new Set(operations)], [...OPERATIONS]);
 });
 
-t.test('the page tells the limits as they are', async (t) => {
+t.test('the page has the current limits', async (t) => {
   const config = configOf({});
   t.match(page, `${config.CHANGES_LIMIT} without it, at most ${config.CHANGES_LIMIT_MAX} |`);
   t.match(page, `Seconds, at most ${config.CHANGES_WAIT_MAX_SECONDS}, to wait`);

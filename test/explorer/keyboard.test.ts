@@ -59,7 +59,7 @@ t.test('Tab reaches everything that can be used', async (t) => {
   }
 });
 
-t.test('keys move the cursor of the chart, and each move is told', async (t) => {
+t.test('keys move the cursor of the chart, and each move is announced', async (t) => {
   const { page, show } = await explorer.open(t);
   await show('price=nickel/CP-NI-0001&price=nickel/CP-NI-0003&from=2026-04-01');
   const chart = page.locator('.chart');

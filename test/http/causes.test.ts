@@ -13,7 +13,7 @@ function byHand() {
   return { clock, tell: (problem: Problem) => causes.shouldLog(problem) };
 }
 
-t.test('each cause of an outage is told once a second, and hides no other', async (t) => {
+t.test('each cause of an outage is logged once a second, and hides no other', async (t) => {
   const { clock, tell } = byHand();
   const refused = () => failed('it', { code: 'ECONNREFUSED' });
   const kinds = [
@@ -32,7 +32,7 @@ t.test('each cause of an outage is told once a second, and hides no other', asyn
   }
 });
 
-t.test('causes that all differ are told some times a second', async (t) => {
+t.test('causes that all differ are logged a few times a second', async (t) => {
   const { clock, tell } = byHand();
   for (const at of [0, 1_000]) {
     clock.ms = at;
@@ -42,7 +42,7 @@ t.test('causes that all differ are told some times a second', async (t) => {
   }
 });
 
-t.test('the cause of what is no outage is told each time', async (t) => {
+t.test('the cause of an error that is no outage is logged each time', async (t) => {
   const { tell } = byHand();
   for (let time = 0; time < 20; time += 1) t.ok(tell(refusal('overloaded', failed('full'))));
 });

@@ -30,7 +30,7 @@ const newestIn = (prices: readonly OraclePrice[]): string | null =>
     .sort()
     .at(-1) ?? null;
 
-t.test('GET /v3/prices tells of every market its filters, prices and days', async (t) => {
+t.test('GET /v3/prices lists for every market its filters, prices and days', async (t) => {
   const { status, json } = await get('/v3/prices');
   t.equal(status, 200);
   t.same(
@@ -82,7 +82,7 @@ t.test(
 );
 
 t.test(
-  'GET …/filters tells every value that a price of the market has, and how many have it',
+  'GET …/filters lists every value of the prices of the market, and how many have it',
   async (t) => {
     for (const { slug, filters } of SPECIFIED) {
       const { json, headers } = await get(`/v3/prices/${slug}/filters`);
@@ -167,7 +167,7 @@ t.test('the ETag changes with the data and with the caller, never by itself', as
   t.not(await tagOf('/v3/prices/nickel/filters'), filters);
 });
 
-t.test('a market without prices is told as such', async (t) => {
+t.test('a market without prices is shown as such', async (t) => {
   const own = await testDatabase(t);
   const other = await serviceOn(t, own);
   const list = await other.request({ method: 'GET', url: '/v3/prices' });

@@ -146,7 +146,7 @@ t.test('a tag of another epoch gives a full answer', async (t) => {
   t.equal(await isNew(SERIES, tag), true);
 });
 
-t.test('what was sent by POST is kept by nobody', async (t) => {
+t.test('answers to POST are never cached', async (t) => {
   const { headers } = await service.post('nickel', {});
   t.equal(headers['cache-control'], 'no-store');
   t.equal(headers['etag'], undefined);

@@ -69,7 +69,7 @@ t.test('GET answers what POST answers, byte for byte but for the places of warni
   t.ok(answered > 5 * SPECIFIED.length, `${answered} were answered`);
 });
 
-t.test('every market is read by GET, and HEAD tells the same headers without a body', async (t) => {
+t.test('every market is read by GET, and HEAD has the same headers without a body', async (t) => {
   for (const { slug } of MARKETS) {
     const query = 'includeSeries=true&dateFrom=2026-06-01&aggregate=month:average&decimals=1';
     const read = await get(slug, query);

@@ -22,7 +22,7 @@ async function looking(...[test, database, env]: Parameters<typeof serviceOn>) {
 
 const HEALTH = ['/health', '/v3/prices/health', '/ready'];
 
-t.test('health is open to anyone and tells version, database and latest publication', async (t) => {
+t.test('health needs no credential and has version, database and latest publication', async (t) => {
   const database = await seededDatabase(t);
   const { app, request } = await looking(t, database);
   const all = await readOracle(database.pool);
@@ -74,7 +74,7 @@ t.test('a service without a single value is degraded, and answers', async (t) =>
   });
 });
 
-t.test('a service told to use rates of nobody is degraded, and answers', async (t) => {
+t.test('a service with an unknown source of rates is degraded, and answers', async (t) => {
   const database = await seededDatabase(t);
   const { request } = await looking(t, database, { FX_SOURCE: 'NOBODY' });
   const { status, json } = await request({ method: 'GET', url: '/ready' });

@@ -45,27 +45,30 @@ t.test('currencies are all there are, with the days for which the source has rat
   t.same(days('KRW'), [null, null]);
 });
 
-t.test('units tell dimension and exact factor, and are names that conversion takes', async (t) => {
-  const { json } = await get('/v3/reference/units');
-  const { rows } = await database.pool.query(
-    `select uuid as id, name, symbol, dimension, trim_scale(factor)::text as factor, rec20
+t.test(
+  'units have a dimension and an exact factor, and conversion accepts their names',
+  async (t) => {
+    const { json } = await get('/v3/reference/units');
+    const { rows } = await database.pool.query(
+      `select uuid as id, name, symbol, dimension, trim_scale(factor)::text as factor, rec20
       from unit_of_measure order by name collate "C"`,
-  );
-  t.same(json.data, rows);
-  t.match(
-    json.data.find((each: Json) => each.symbol === 'oz t'),
-    { dimension: 'mass', factor: '0.0311034768', rec20: 'APZ' },
-  );
-  for (const { id, name, symbol } of json.data) {
-    for (const unitOfMeasure of [id, name, symbol]) {
-      const answer = await service.post('copper', {
-        filters: { codes: ['none'] },
-        options: { unitOfMeasure },
-      });
-      t.equal(answer.status, 200, unitOfMeasure);
+    );
+    t.same(json.data, rows);
+    t.match(
+      json.data.find((each: Json) => each.symbol === 'oz t'),
+      { dimension: 'mass', factor: '0.0311034768', rec20: 'APZ' },
+    );
+    for (const { id, name, symbol } of json.data) {
+      for (const unitOfMeasure of [id, name, symbol]) {
+        const answer = await service.post('copper', {
+          filters: { codes: ['none'] },
+          options: { unitOfMeasure },
+        });
+        t.equal(answer.status, 200, unitOfMeasure);
+      }
     }
-  }
-});
+  },
+);
 
 t.test('rates are the legs as published, day by day, and the cross rate for reading', async (t) => {
   const { json } = await rates('base=usd&quote=CNY');

@@ -16,7 +16,7 @@ t.test(
     const sockets = Array.from({ length: 30 }, () => new PassThrough());
     for (const socket of sockets) refusals.refuse(LATE, socket);
     const refused = (): number => sockets.filter(({ writableEnded }) => writableEnded).length;
-    t.equal(refused(), 0, 'Node hears nothing while it looks who is too late');
+    t.equal(refused(), 0, 'Node is not notified while it checks for timeouts');
     let before = 0;
     for (let turns = 0; before < sockets.length; turns += 1) {
       t.ok(turns < 30, 'each turn refuses some');

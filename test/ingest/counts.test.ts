@@ -49,7 +49,7 @@ t.test('of a refused file each row that has a fault is counted once', async (t) 
   }
 });
 
-t.test('the rows that are told while a file is read are those of its report', async (t) => {
+t.test('the rows of the progress are those of the report', async (t) => {
   const { client } = await loadingDatabase(t);
   const lines = [HEADER, `N,2026-01-01,1,${GOOD}`, 'N,2026-01-08,2,,,,,,,,', 'N,2026-01-15'];
   const states: LoadProgress[] = [];

@@ -57,7 +57,7 @@ async function fillDisk(t: Test, disk: SmallDisk, rows: number, rooms: readonly 
       { message: /could not (extend|write)/ },
       `with ${room} MB`,
     );
-    t.equal((await contentHash(client)).hash, hash, 'nothing is lost, and reading goes on');
+    t.equal((await contentHash(client)).hash, hash, 'nothing is lost, and reads continue');
   }
   await disk.leave(1);
   const { code, stderr } = await prices(t, { DATABASE_URL: disk.url }, 'load', 'csv', file);

@@ -191,7 +191,7 @@ t.test('a file that is written to while it is read is refused', async (t) => {
   t.strictSame(await seriesOf(pool, 'A'), []);
 });
 
-t.test('progress is told in rows and bytes, up to the end of the file', async (t) => {
+t.test('progress is reported in rows and bytes, up to the end of the file', async (t) => {
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const text = points('A,2026-01-01,,1,,', 'A,2026-01-02,,1,,');

@@ -71,7 +71,7 @@ const EXPECTED = {
   rejected: 0,
 };
 
-t.test('a load tells what it will do before it does it', async (t) => {
+t.test('a load shows its effect before it writes', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   await describePrices(client, 'A', 'B');
   await loadText(
@@ -97,7 +97,7 @@ t.test('a load tells what it will do before it does it', async (t) => {
   t.strictSame(report.preview, EXPECTED);
 });
 
-t.test('a dry run tells the same, and changes nothing, not even the ledger', async (t) => {
+t.test('a dry run shows the same, and changes nothing, not even the ledger', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   await describePrices(client, 'A', 'B');
   await loadText(t, client, 'csv', points('A,2026-01-01,,1,,', 'B,2026-01-01,,1,,'), {

@@ -47,7 +47,7 @@ t.test('a bucket allows exactly what drips into it', async (t) => {
   t.pass();
 });
 
-t.test('whoever waits for as long as he is told succeeds', async (t) => {
+t.test('a client that waits for the reported time succeeds', async (t) => {
   fc.assert(
     fc.property(rates, gaps, (rate, waits) => {
       const buckets = new Buckets(10);
@@ -105,7 +105,7 @@ t.test(
     buckets.addPeerCount('a', 9, rate, 0);
     t.equal(buckets.take('a', rate, 0).remaining, 0);
     t.equal(buckets.take('a', rate, 0).isAllowed, false);
-    t.same([...buckets.drain()], [['a', 1]], 'and only what was taken here is told');
+    t.same([...buckets.drain()], [['a', 1]], 'and only local counts are reported');
     t.same([...buckets.drain()], []);
     buckets.sweep(5_000);
     t.equal(buckets.size, 1, 'it still owes');
@@ -130,5 +130,5 @@ t.test('what was allowed when it began is taken all the same, and owed', async (
   t.equal(buckets.peek('a', rate, 129_999).isAllowed, false, '64 more are owed, of 2 s each');
   t.equal(buckets.peek('a', rate, 130_000).isAllowed, true);
   t.equal(buckets.peek('a', rate, 130_000).remaining, 1);
-  t.same(buckets.drain(), new Map([['a', 94]]), 'others hear of all of them');
+  t.same(buckets.drain(), new Map([['a', 94]]), 'all of them are reported to other instances');
 });

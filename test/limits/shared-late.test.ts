@@ -51,7 +51,7 @@ t.test('what others counted before an instance began is not held against anybody
 });
 
 t.test(
-  'a wait counts in what others may take that have told nothing yet, if they are not gone',
+  'a wait includes the possible requests of instances that have not reported yet, unless they have stopped',
   async (t) => {
     const { pool } = await testDatabase(t);
     // One that is gone.
@@ -73,7 +73,7 @@ t.test(
     const limits = new ListeningService(SETTINGS);
     const exchange = new Exchange(pool, limits, (error) => t.error(error));
     t.teardown(() => exchange.close());
-    await until('it hears', () => peerCounts.length > 0);
+    await until('it listens', () => peerCounts.length > 0);
     t.equal(peerCounts[0], 1);
     const nowMs = monotonicMs();
     const waits = Array.from({ length: OWN.burst + 1 }, () =>
@@ -84,7 +84,7 @@ t.test(
   },
 );
 
-t.test('a subject is told to other instances as a hash, whatever it is', async (t) => {
+t.test('a subject is reported to other instances as a hash, whatever its text', async (t) => {
   const database = await testDatabase(t);
   const { JWT_ISSUER, JWT_AUDIENCE } = NO_TOKENS;
   const tokens = { JWT_ISSUER, JWT_AUDIENCE, JWT_SECRET: SECRET };
@@ -99,7 +99,7 @@ t.test('a subject is told to other instances as a hash, whatever it is', async (
     t.equal(statusCode, 200);
   }
   let names: string[] = [];
-  await until('all are told', async () => {
+  await until('all are reported', async () => {
     const { rows } = await usagePool.query<{ name: string }>(
       "select name from rate_usage where name <> ''",
     );

@@ -23,10 +23,10 @@ async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise
     const { rows } = await pool.query(text, [`p ${OFTEN.perMinute} ${name}`]);
     return Number(rows[0]?.taken ?? 0);
   };
-  await until('it has told', async () => (await countInTable()) > 0);
+  await until('the count is written', async () => (await countInTable()) > 0);
   const first = await countInTable();
   // An exchange writes, then reads: a second write proves a read.
-  await until('it has told more', async () => (await countInTable()) > first);
+  await until('the next count is written', async () => (await countInTable()) > first);
 }
 
 t.test(
@@ -54,19 +54,22 @@ t.test(
   },
 );
 
-t.test('a store that fails leaves each instance its own limits, and is told once', async (t) => {
-  const { pool } = await testDatabase(t);
-  const failures: (Error | null)[] = [];
-  await pool.query('alter table rate_usage rename to elsewhere');
-  const limits = new Limits(SETTINGS);
-  const exchange = new Exchange(pool, limits, (error) => failures.push(error));
-  t.teardown(() => exchange.close());
-  await until('the failure is told', () => failures.length > 0);
-  t.match(failures, [/rate_usage/]);
-  const nowMs = monotonicMs();
-  for (let taken = 0; taken < 10; taken += 1) limits.takeRequest('key:a', OWN, nowMs);
-  t.equal(limits.takeRequest('key:a', OWN, nowMs)?.isAllowed, false);
-  await pool.query('alter table elsewhere rename to rate_usage');
-  await until('the end of it is told', () => failures.length > 1);
-  t.equal(failures[1], null, 'and that it works again');
-});
+t.test(
+  'if the store fails, each instance enforces its own limits, and the failure is reported once',
+  async (t) => {
+    const { pool } = await testDatabase(t);
+    const failures: (Error | null)[] = [];
+    await pool.query('alter table rate_usage rename to elsewhere');
+    const limits = new Limits(SETTINGS);
+    const exchange = new Exchange(pool, limits, (error) => failures.push(error));
+    t.teardown(() => exchange.close());
+    await until('the failure is reported', () => failures.length > 0);
+    t.match(failures, [/rate_usage/]);
+    const nowMs = monotonicMs();
+    for (let taken = 0; taken < 10; taken += 1) limits.takeRequest('key:a', OWN, nowMs);
+    t.equal(limits.takeRequest('key:a', OWN, nowMs)?.isAllowed, false);
+    await pool.query('alter table elsewhere rename to rate_usage');
+    await until('the recovery is reported', () => failures.length > 1);
+    t.equal(failures[1], null, 'and that it works again');
+  },
+);

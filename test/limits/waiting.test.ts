@@ -73,19 +73,22 @@ const rates = fc.constantFrom(
 );
 const offset = fc.integer({ min: 0, max: TURN_MS - 1 });
 
-t.test('whoever waits as told is answered, also by several instances in turn', async (t) => {
-  const most = { retries: 0, refused: 0 };
-  fc.assert(
-    fc.property(rates, fc.array(offset, { minLength: 2, maxLength: 4 }), (rate, offsets) => {
-      const [retries, refused] = inVain(new Instances(rate, offsets), (asked) => asked);
-      most.retries += retries;
-      most.refused += refused;
-    }),
-    { numRuns: 50, seed: 35 },
-  );
-  t.ok(most.retries > 1_000, `${most.retries} retries`);
-  t.ok(most.refused <= most.retries / 100, `${most.refused} of ${most.retries} in vain`);
-});
+t.test(
+  'a client that waits for the reported time is answered, also by several instances in turn',
+  async (t) => {
+    const most = { retries: 0, refused: 0 };
+    fc.assert(
+      fc.property(rates, fc.array(offset, { minLength: 2, maxLength: 4 }), (rate, offsets) => {
+        const [retries, refused] = inVain(new Instances(rate, offsets), (asked) => asked);
+        most.retries += retries;
+        most.refused += refused;
+      }),
+      { numRuns: 50, seed: 35 },
+    );
+    t.ok(most.retries > 1_000, `${most.retries} retries`);
+    t.ok(most.refused <= most.retries / 100, `${most.refused} of ${most.retries} in vain`);
+  },
+);
 
 t.test('who stays with one instance waits no longer than if there was no other', async (t) => {
   const rate = { perMinute: 600, burst: 60 };
@@ -116,7 +119,7 @@ function afterLoss(rate: Rate, offsets: readonly [number, number], lostMs: numbe
   return longest;
 }
 
-t.test('whoever was served by an instance that is gone is not sent away for long', async (t) => {
+t.test('a client of an instance that has stopped is not rejected for long', async (t) => {
   const all = fc.constantFrom(
     { perMinute: 30, burst: 30 },
     { perMinute: 60, burst: 6 },
@@ -136,7 +139,7 @@ t.test('whoever was served by an instance that is gone is not sent away for long
   t.equal(refused, 100);
 });
 
-t.test('what others told is forgotten by itself, also where few ask', async (t) => {
+t.test('reported counts of other instances decay, also with few requests', async (t) => {
   const share = new PeerShare();
   share.addPeerRequests(400);
   share.endPeriod(1);

@@ -4,7 +4,7 @@ import { testDatabase } from '../support/database/database.ts';
 import { migrationsWith } from '../support/database/migrations.ts';
 import { prices } from '../support/process/programs.ts';
 
-t.test('the command tells data that would be lost, and a newer schema', async (t) => {
+t.test('the command reports data that would be lost, and a newer schema', async (t) => {
   const { url: DATABASE_URL, db, pool } = await testDatabase(t, { seeded: true });
   const { url: folder } = await migrationsWith(t, {
     '9998-older': { up: 'select 1' },
@@ -24,7 +24,7 @@ t.test('the command tells data that would be lost, and a newer schema', async (t
   t.match((await migrate('--status')).stdout, /9999-newer +20\S+ +of a newer version\n/);
 });
 
-t.test('the command tells a file that is not what ran', async (t) => {
+t.test('the command reports a file that has changed since it ran', async (t) => {
   const { url: DATABASE_URL, pool } = await testDatabase(t);
   const before = await prices(t, { DATABASE_URL }, 'db', 'migrate', '--dry-run');
   t.same([before.code, before.stdout], [0, '-- The schema is up to date: nothing would run.\n']);

@@ -161,7 +161,7 @@ t.test('an index is built beside readers and writers, and again after a crash', 
   t.same(await valid(), [{ indisvalid: true }]);
 });
 
-t.test('a runner that is killed can be run again, and goes on where it was', async (t) => {
+t.test('a killed runner can be run again, and continues where it stopped', async (t) => {
   const database = await testDatabase(t);
   const { url: folder } = await migrationsWith(t, {
     '0101-one': { up: 'create table made_one (a integer)' },

@@ -67,7 +67,7 @@ t.test('the document has no error and no warning under the recommended rules', a
   t.match(totals, { errors: 0, warnings: 0 });
 });
 
-t.test('the document tells version, server and full paths', async (t) => {
+t.test('the document has version, server and full paths', async (t) => {
   t.equal(document.openapi, '3.1.0');
   t.equal(document.info.version, '1.0.0');
   t.same(document.servers, [{ url: '/' }]);

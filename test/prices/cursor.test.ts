@@ -43,7 +43,7 @@ t.test('a limit is the most records of an answer; without it everything comes', 
   }
 });
 
-t.test('a cursor goes on with the request that gave it, and with nothing else', async (t) => {
+t.test('a cursor continues only the request that returned it', async (t) => {
   const { nextCursor: cursor } = (await page({ limit: 2 })).json.$metadata;
   t.match(cursor, /^[\w-]{20,200}$/);
   t.equal((await page({ limit: 7, cursor })).status, 200, 'with another limit');
@@ -104,7 +104,7 @@ t.test('a page reads its own prices and series only', async (t) => {
   t.same(copied.join().split(',').map(Number).sort(), rows.map(({ id }) => id).sort());
 });
 
-t.test('what is left out takes no place on a page, and is told on each', async (t) => {
+t.test('omitted records use no place on a page, and are reported on each page', async (t) => {
   await commit(database.pool, async (client) => {
     for (const number of [1, 2, 3]) {
       const code = `CP-NI-000${number}-E`;

@@ -137,21 +137,24 @@ t.test('a code of another market names it, and only to who may read that market'
   }
 });
 
-t.test('a value that matches nothing is told with what is near, and still filters', async (t) => {
-  const answer = await nickel({ products: ['Nickel briquet'], regions: ['Atlantis'] });
-  t.same(codesOf(answer), []);
-  t.equal(answer.json.$metadata.count, 0);
-  const [product, region] = warningsOf(answer);
-  t.match(product, { code: 'unmatched_value', pointer: '/filters/products/0' });
-  t.equal(product.suggestions[0], 'Nickel briquette');
-  t.match(region, { code: 'unmatched_value', pointer: '/filters/regions/0', suggestions: [] });
-  t.match(region.detail, 'Atlantis');
-  const [short] = warningsOf(await nickel({ regions: ['EU'] }));
-  t.equal(short.suggestions[0], 'Europe', 'an abbreviation is no typo');
-  const mixed = await nickel({ products: ['Nickel briquette', 'Nickel briquet'] });
-  t.same(codesOf(mixed), codesOf(await nickel({ products: ['Nickel briquette'] })));
-  t.match(warningsOf(mixed), [{ pointer: '/filters/products/1' }]);
-});
+t.test(
+  'a value that matches nothing is reported with near values, and still filters',
+  async (t) => {
+    const answer = await nickel({ products: ['Nickel briquet'], regions: ['Atlantis'] });
+    t.same(codesOf(answer), []);
+    t.equal(answer.json.$metadata.count, 0);
+    const [product, region] = warningsOf(answer);
+    t.match(product, { code: 'unmatched_value', pointer: '/filters/products/0' });
+    t.equal(product.suggestions[0], 'Nickel briquette');
+    t.match(region, { code: 'unmatched_value', pointer: '/filters/regions/0', suggestions: [] });
+    t.match(region.detail, 'Atlantis');
+    const [short] = warningsOf(await nickel({ regions: ['EU'] }));
+    t.equal(short.suggestions[0], 'Europe', 'an abbreviation is no typo');
+    const mixed = await nickel({ products: ['Nickel briquette', 'Nickel briquet'] });
+    t.same(codesOf(mixed), codesOf(await nickel({ products: ['Nickel briquette'] })));
+    t.match(warningsOf(mixed), [{ pointer: '/filters/products/1' }]);
+  },
+);
 
 t.test('a value that only other markets have is unmatched and not suggested', async (t) => {
   const cells = all.find((each) => each.market === 'lithium-ion-battery')?.values.get('products');

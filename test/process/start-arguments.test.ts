@@ -11,7 +11,7 @@ const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
 const start = (...args: string[]) =>
   promisify(execFile)(process.execPath, [SERVER, ...args], { timeout: 60_000 });
 
-t.test('the service tells every setting with --help, and does not start', async (t) => {
+t.test('--help lists every setting and does not start the service', async (t) => {
   const { stdout, stderr } = await start('--help');
   for (const name of Object.keys(SETTINGS)) t.match(stdout, new RegExp(`^ {2}${name}\\b`, 'm'));
   t.match(stdout, './prices --help');
@@ -77,7 +77,7 @@ t.test('a secret file of no use and wrong values are reported together', async (
   for (const name of Object.keys(wrong)) t.match(stderr, `${name}: `);
 });
 
-t.test('however the service is started, Node is told the same', async (t) => {
+t.test('every way to start the service uses the same options of Node', async (t) => {
   const text = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8');
   const { scripts } = JSON.parse(await text('package.json'));
   const flags = NODE_FLAGS.join(' ');

@@ -25,7 +25,7 @@ async function saidBy(service: Running): Promise<string[]> {
     .map(({ msg }) => msg);
 }
 
-t.test('a database that cannot be used is told at the start, in one line', async (t) => {
+t.test('a database that cannot be used is logged at the start, in one line', async (t) => {
   const { url } = await seededDatabase(t);
   const closed = new URL(url);
   closed.port = '1';
@@ -45,31 +45,34 @@ t.test('a database that cannot be used is told at the start, in one line', async
   }
 });
 
-t.test('a database that was not migrated is told at the start, and to whom asks', async (t) => {
-  const { url } = await seededDatabase(t);
-  const { pool, url: bare } = await testDatabase(t);
-  await pool.query('drop schema public cascade; create schema public');
-  const service = startService(t, { DATABASE_URL: bare });
-  const log = await service.until('stderr', 'lacks the schema');
-  t.match(log, /lacks the schema of this version.*run: \.\/prices db migrate"/);
-  const created = await prices(
-    t,
-    { DATABASE_URL: url },
-    'keys',
-    'create',
-    '--name',
-    'a',
-    '--scope',
-    'prices:nickel',
-    '--json',
-  );
-  const { key } = JSON.parse(created.stdout);
-  const [address = ''] = /http:\/\/[\d.]+:\d+/.exec(log) ?? [];
-  const answer = await fetch(`${address}/v3/prices`, { headers: { 'x-api-key': key } });
-  t.match(await answer.json(), { status: 503, code: 'schema_outdated' });
-});
+t.test(
+  'a database that was not migrated is logged at the start, and reported to clients',
+  async (t) => {
+    const { url } = await seededDatabase(t);
+    const { pool, url: bare } = await testDatabase(t);
+    await pool.query('drop schema public cascade; create schema public');
+    const service = startService(t, { DATABASE_URL: bare });
+    const log = await service.until('stderr', 'lacks the schema');
+    t.match(log, /lacks the schema of this version.*run: \.\/prices db migrate"/);
+    const created = await prices(
+      t,
+      { DATABASE_URL: url },
+      'keys',
+      'create',
+      '--name',
+      'a',
+      '--scope',
+      'prices:nickel',
+      '--json',
+    );
+    const { key } = JSON.parse(created.stdout);
+    const [address = ''] = /http:\/\/[\d.]+:\d+/.exec(log) ?? [];
+    const answer = await fetch(`${address}/v3/prices`, { headers: { 'x-api-key': key } });
+    t.match(await answer.json(), { status: 503, code: 'schema_outdated' });
+  },
+);
 
-t.test('an account that may do more than read is told at the start', async (t) => {
+t.test('an account that may do more than read is logged at the start', async (t) => {
   const database = await roledDatabase(t, { seeded: true });
   const { prefix, pool, url } = database;
   const service = roleName(prefix, 'service');

@@ -43,20 +43,23 @@ t.test('a name that is nearly a setting is taken for it, and no other name is', 
   t.same(misspeltSettings({ PORTS: '' }), [], 'an empty one counts as not set');
 });
 
-t.test('a start tells a misspelt setting once, whoever answers, and not its value', async (t) => {
-  const env = { DATABASE_URL: 'postgres://127.0.0.1:1/none', RATE_PER_MINUT: 'hunter2' };
-  for (const WORKERS of ['0', '2']) {
-    const service = startService(t, { ...env, WORKERS });
-    await service.until('stderr', WORKERS === '0' ? /listening at/ : /workers answer at/);
-    service.child.kill('SIGTERM');
-    await service.ended;
-    const warnings = service.stderr().match(/RATE_PER_MINUT [^"]*/g);
-    t.same(warnings, [
-      'RATE_PER_MINUT is not a setting of the service; did you mean RATE_PER_MINUTE?',
-    ]);
-    t.notMatch(service.stderr(), 'hunter2');
-  }
-});
+t.test(
+  'a start reports a misspelt setting once, with and without workers, and not its value',
+  async (t) => {
+    const env = { DATABASE_URL: 'postgres://127.0.0.1:1/none', RATE_PER_MINUT: 'hunter2' };
+    for (const WORKERS of ['0', '2']) {
+      const service = startService(t, { ...env, WORKERS });
+      await service.until('stderr', WORKERS === '0' ? /listening at/ : /workers answer at/);
+      service.child.kill('SIGTERM');
+      await service.ended;
+      const warnings = service.stderr().match(/RATE_PER_MINUT [^"]*/g);
+      t.same(warnings, [
+        'RATE_PER_MINUT is not a setting of the service; did you mean RATE_PER_MINUTE?',
+      ]);
+      t.notMatch(service.stderr(), 'hunter2');
+    }
+  },
+);
 
 t.test('of several settings that it cannot start with each has its line', async (t) => {
   const service = startService(t, { PORT: 'abc', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://a/b' });

@@ -82,7 +82,7 @@ t.test('workers that cannot start end the service, with what is wrong', async (t
   );
 });
 
-t.test('workers run with what Node was told for the first process', async (t) => {
+t.test('workers run with the Node options of the primary process', async (t) => {
   const shown = encodeURIComponent("console.error('runs with', process.execArgv.join(' '))");
   const repeated = ['--import', 'data:text/javascript,0', '--import', 'data:text/javascript,1'];
   const own = ['--max-semi-space-size=8', ...repeated, `--import=data:text/javascript,${shown}`];

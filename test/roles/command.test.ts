@@ -48,7 +48,7 @@ t.test('the command makes the accounts, with passwords that it never shows', asy
   t.ok(await pool.query('select'), 'a password stays until another is set');
 });
 
-t.test('what is wrong with passwords is told without them', async (t) => {
+t.test('faults of passwords are reported without the passwords', async (t) => {
   const prefix = accountPrefix(t);
   const { url, pool } = await testDatabase(t);
   const wrong: [string, RegExp][] = [

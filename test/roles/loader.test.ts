@@ -88,7 +88,7 @@ t.test('a trigger on a table of its own does not lend the loader the owner’s r
   }
 });
 
-t.test('a temporary table of the same name takes nobody in', async (t) => {
+t.test('a temporary table of the same name has no effect', async (t) => {
   const database = await roledDatabase(t, { seeded: true });
   const client = await database.as('loader').pool.connect();
   t.teardown(() => client.release(true));

@@ -84,7 +84,7 @@ t.test('a new database gets its accounts first, and its tables from the migrator
   t.equal(all.length, (await migrationStatus(migrator.db)).length);
 });
 
-t.test('a migration that comes later keeps the rights, whoever runs it', async (t) => {
+t.test('a later migration keeps the rights, whichever account runs it', async (t) => {
   const database = await roledDatabase(t);
   const newest = await migrateDown(database.as('migrator').db);
   t.ok(newest, 'the migrator may take a migration back');

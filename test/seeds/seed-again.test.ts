@@ -34,7 +34,7 @@ t.test('a database of other prices lacks no samples', async (t) => {
   t.equal(await lacksSamples(db), false);
 });
 
-t.test('a reference name that somebody edited stays, and new samples still find it', async (t) => {
+t.test('an edited reference name stays, and new samples still find it', async (t) => {
   const { db, client } = await testDatabase(t);
   await seed(client, { reference: true });
   const edits = [

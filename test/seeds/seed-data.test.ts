@@ -123,7 +123,7 @@ t.test('series and rates are the same on every machine and at every time', async
   });
 });
 
-t.test('every sample can be told from a real price', async (t) => {
+t.test('every sample is distinguishable from a real price', async (t) => {
   const unmarked = await rowsOf(
     `select code from price where not specification @> '[{"name": "sample data"}]'`,
   );

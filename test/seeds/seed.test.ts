@@ -116,7 +116,7 @@ t.test('seeding twice, or twice at once, changes nothing', async (t) => {
 });
 
 t.test(
-  'a run tells how far it is, and one that breaks off leaves no half of the samples',
+  'a run reports its progress, and an interrupted run leaves no partial samples',
   async (t) => {
     const { db, client } = await testDatabase(t);
     const breakOff = (done: number, total: number): void => {

@@ -67,7 +67,7 @@ t.test('nothing runs for a client that is gone', async (t) => {
   t.same(service.failures(), [], 'a client that leaves is no failure of the service');
 });
 
-t.test('what requests share goes on when the first of them leaves', async (t) => {
+t.test('shared work continues when the first of its requests is aborted', async (t) => {
   const service = await startListening(t, database, NO_BOOK);
   const [first, second] = [new RawConnection(t, service.port), new RawConnection(t, service.port)];
   await whileLocked('currency', async () => {
@@ -115,7 +115,7 @@ t.test('a body may take longer than the deadline to arrive', async (t) => {
   });
 });
 
-t.test('with every connection busy requests are told to come back', async (t) => {
+t.test('with every connection busy, requests get 503 with Retry-After', async (t) => {
   const client = openClient({
     url: database.url,
     connectionsMax: 2,

@@ -15,28 +15,31 @@ import {
   until,
 } from '../support/http/sockets.ts';
 
-t.test('refused keys of a network count, though nobody waits for the refusal', async (t) => {
-  const database = await testDatabase(t);
-  const env = { FAILED_AUTH_PER_MINUTE: '3', PRICE_BOOK_BYTES: '0' };
-  const service = await startListening(t, database, env);
-  const owner = await database.pool.connect();
-  t.teardown(() => owner.release(true));
-  await owner.query('begin; lock table api_key in access exclusive mode');
-  const leavers = Array.from({ length: 4 }, () => new RawConnection(t, service.port));
-  for (const each of leavers) each.socket.write(getText('/v3/me', newKey().text));
-  await until('all are looked up', async () => (await lockWaits(database.pool)) === 4);
-  for (const each of leavers) each.socket.resetAndDestroy();
-  await until('all are gone', () => {
-    const gone = service.lines.filter((line) => line.includes('"status":499'));
-    return gone.length === 4;
-  });
-  await owner.query('rollback');
-  await until('the network is held', async () => {
-    const { status } = await exchange(t, service.port, getText('/v3/me', service.key));
-    return status === 429;
-  });
-  t.pass('by what was refused to those who left');
-});
+t.test(
+  'refused keys of a network count, even if the client does not wait for the refusal',
+  async (t) => {
+    const database = await testDatabase(t);
+    const env = { FAILED_AUTH_PER_MINUTE: '3', PRICE_BOOK_BYTES: '0' };
+    const service = await startListening(t, database, env);
+    const owner = await database.pool.connect();
+    t.teardown(() => owner.release(true));
+    await owner.query('begin; lock table api_key in access exclusive mode');
+    const leavers = Array.from({ length: 4 }, () => new RawConnection(t, service.port));
+    for (const each of leavers) each.socket.write(getText('/v3/me', newKey().text));
+    await until('all are looked up', async () => (await lockWaits(database.pool)) === 4);
+    for (const each of leavers) each.socket.resetAndDestroy();
+    await until('all are gone', () => {
+      const gone = service.lines.filter((line) => line.includes('"status":499'));
+      return gone.length === 4;
+    });
+    await owner.query('rollback');
+    await until('the network is held', async () => {
+      const { status } = await exchange(t, service.port, getText('/v3/me', service.key));
+      return status === 429;
+    });
+    t.pass('by what was refused to those who left');
+  },
+);
 
 t.test('a key is used by who leaves before its answer', async (t) => {
   const database = await testDatabase(t);

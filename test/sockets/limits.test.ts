@@ -86,9 +86,9 @@ t.test(
       service.lines
         .map((line): Record<string, unknown> => JSON.parse(line))
         .find(({ status }) => status === 503);
-    await until('it is told', () => loggedRefusal() !== undefined);
+    await until('it is reported', () => loggedRefusal() !== undefined);
     t.match(loggedRefusal(), { code: 'overloaded', detail: /^Too many requests/ });
-    t.notOk('err' in (loggedRefusal() ?? {}), 'what was foreseen is told without a stack');
+    t.notOk('err' in (loggedRefusal() ?? {}), 'an expected error is logged without a stack');
     t.equal((await get(t, service, '/live')).status, 200);
     t.equal((await get(t, service, '/openapi.json')).status, 200);
     await free();
@@ -116,7 +116,7 @@ t.test('who is turned away at once reads what others read who waited in vain', a
   t.match(one, { status: 503, problem: { code: 'overloaded', requestId: true } });
   t.same(one, other);
   const wrong = await get(t, service, '/v3/prices/nickl');
-  t.equal(wrong.status, 404, 'what is wrong with an address is told all the same');
+  t.equal(wrong.status, 404, 'a wrong address is reported nevertheless');
   await free();
   t.equal((await answered(inside)).status, 200);
 });

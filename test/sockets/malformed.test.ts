@@ -60,7 +60,8 @@ function faultOf({ status, headers, json }: RawAnswer, code: string, expected: n
   if (!headers['content-type']?.startsWith('application/problem+json')) return 'media type';
   if (!/^[\w-]{8,64}$/.test(headers['x-request-id'] ?? '')) return 'no request id';
   if (headers['cache-control'] !== 'no-store') return 'it may be kept';
-  if (headers['x-content-type-options'] !== 'nosniff') return 'browsers are not told to be careful';
+  if (headers['x-content-type-options'] !== 'nosniff')
+    return 'the header x-content-type-options is missing';
   if (json.code !== code || json.status !== status) return `code ${json.code}`;
   if (json.requestId !== headers['x-request-id']) return 'two request ids';
   return json.detail.length > 10 ? null : 'no detail';
@@ -75,7 +76,7 @@ async function isAlive(t: Test, { port }: ListeningService): Promise<boolean> {
 async function logLineOf({ lines }: ListeningService, requestId: string): Promise<object> {
   const line = (): string | undefined =>
     lines.find((each) => each.includes(`"${requestId}"`) && each.includes('"status":'));
-  await until('it is told', () => line() !== undefined);
+  await until('it is reported', () => line() !== undefined);
   return JSON.parse(line() ?? '');
 }
 
@@ -90,7 +91,7 @@ t.test('what is not HTTP gets a problem, and the connection is closed', async (t
     t.match(line, { code: 'malformed_request', status: 400 }, `${what}: it is in the log`);
   }
   recordFigures('F18', { 'malformed requests': MALFORMED.length });
-  t.ok(await isAlive(t, service), 'the service goes on');
+  t.ok(await isAlive(t, service), 'the service continues');
   t.same(service.failures(), []);
 });
 
@@ -107,7 +108,7 @@ t.test('headers and addresses that are too large are refused by name', async (t)
   const address = await exchange(t, service.port, get(CLOSE, `/live?${big(9_000)}`));
   t.equal(faultOf(address, 'uri_too_long', 414), null);
   t.match(address.json.detail, /POST/);
-  t.ok(await isAlive(t, service), 'the service goes on');
+  t.ok(await isAlive(t, service), 'the service continues');
 });
 
 t.test('a refused client that does not hang up is let go', async (t) => {
@@ -150,7 +151,7 @@ t.test('what HTTP allows and is rare is understood', async (t) => {
   t.same(service.failures(), []);
 });
 
-t.test('a client that resets its connection right after CONNECT harms nobody', async (t) => {
+t.test('a client that resets its connection right after CONNECT affects no other', async (t) => {
   const service = await startListening(t, await testDatabase(t));
   for (let round = 0; round < 20; round += 1) {
     const socket = connect(service.port, '127.0.0.1');

@@ -38,14 +38,14 @@ t.test('a method that an address does not take is a 405 that names those it does
         t.match(answer, { status: 405, headers: { allow } }, `${method} ${path}`);
         if (method === 'HEAD') continue;
         t.match(answer.json, { status: 405, code: 'method_not_allowed', requestId: /./ });
-        t.notMatch(answer.json.instance, /user|\?/, 'the problem tells the path alone');
+        t.notMatch(answer.json.instance, /user|\?/, 'the problem names only the path');
       }
     }
   }
   t.same(failures(), []);
 });
 
-t.test('a wrong method or address is told whatever the body is', async (t) => {
+t.test('a wrong method or address is reported whatever the body is', async (t) => {
   const { port } = await startListening(t, await testDatabase(t));
   const bodies = [
     'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{x',

@@ -60,7 +60,7 @@ const CLOSE = 'Connection: close\r\n';
 const get = (path: string, headers = '') =>
   `GET ${path} HTTP/1.1\r\nHost: t\r\n${CLOSE}${headers}\r\n`;
 
-t.test('each request is one line that tells who, what, how and how long', async (t) => {
+t.test('each request is one log line with principal, operation, status and duration', async (t) => {
   const { key, ask, completed } = await observed(t);
   const token = secretToken(goodClaims({ sub: 'jane@example.com', scope: 'prices:*' }));
   await ask(postText({ key }, BULK_MARKET.slug, {}, CLOSE));
@@ -153,7 +153,7 @@ t.test('an exchange of counts that fails is counted', async (t) => {
   await database.pool.query('alter table elsewhere rename to rate_usage');
 });
 
-t.test('the metrics have a port of their own, and tell the state of the parts', async (t) => {
+t.test('the metrics have a separate port, and show the state of the parts', async (t) => {
   const { key, ask, metrics } = await observed(t);
   await ask(postText({ key }, BULK_MARKET.slug, {}, CLOSE));
   await until('it has looked', async () => (await ask(get('/ready'))).status === 200);

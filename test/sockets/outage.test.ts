@@ -205,7 +205,7 @@ t.test('a silence that ends as it began spoils nothing', async (t) => {
   await inOrder();
 });
 
-t.test('health is told while every connection is busy', async (t) => {
+t.test('health is answered while every connection is busy', async (t) => {
   const { client, get, inOrder } = await wired(t, PATIENT);
   await inOrder();
   const ending = new AbortController();

@@ -87,8 +87,8 @@ t.test('PostgreSQL keeps no key and no token, in no table and in no line of its 
 
 /** The ways to end a process during its work. */
 const CRASHES: Readonly<Record<string, string>> = {
-  'an error that nobody catches': 'throw new Error("a crash of a test")',
-  'a promise that nobody waits for': 'Promise.reject(new Error("a crash of a test"))',
+  'an uncaught error': 'throw new Error("a crash of a test")',
+  'an unhandled rejection': 'Promise.reject(new Error("a crash of a test"))',
 };
 
 /** Requests with secrets, of which none is over: a lookup that waits, a body half sent. */

@@ -39,7 +39,7 @@ for (const [path, statement] of Object.entries(SHARED)) {
       await until('one has left', () =>
         service.lines.some((line) => line.includes('"status":499')),
       );
-      t.equal(await waiting(statement), 1, 'it is read once, and goes on');
+      t.equal(await waiting(statement), 1, 'one read runs, and continues');
     });
     await until('the other is answered', () => second.socket.closed);
     t.match(second.text, /^HTTP\/1\.1 200 /);

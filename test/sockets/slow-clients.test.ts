@@ -82,7 +82,7 @@ t.test('a connection that asks no more is closed after its time', async (t) => {
   t.match(headers['connection'], /keep-alive/i);
 });
 
-t.test('a reader that takes nothing is cut off, and holds up nobody', async (t) => {
+t.test('a reader that reads nothing is disconnected, and delays no other', async (t) => {
   const database = await testDatabase(t);
   await fill(database, { prices: 24, points: 3_000 });
   const env = { STALL_TIMEOUT_MS: '1000', SERIES_PRICES_PER_STATEMENT: '1' };

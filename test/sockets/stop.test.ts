@@ -43,7 +43,7 @@ t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
   await caller.firstBytes();
 
   const isStopped = watched(service.app.close());
-  await until('nobody new is let in', () => refused(service.port));
+  await until('new connections are refused', () => refused(service.port));
   t.notOk(isStopped(), 'the stop waits for the answer');
   caller.socket.resume();
   const { data } = JSON.parse(dechunked(answerOf(await caller.ended()).body) ?? '');
@@ -72,7 +72,7 @@ t.test('a stop finishes answers that wait for a slow reader', async (t) => {
   caller.socket.write(GET_DOCUMENT.repeat(count));
   await until('all are asked', () => arrived() === count);
   const isStopped = watched(service.app.close());
-  await until('nobody new is let in', () => refused(service.port));
+  await until('new connections are refused', () => refused(service.port));
   t.notOk(isStopped());
   caller.socket.resume();
   const answers = answersOf(await caller.ended());
@@ -90,7 +90,7 @@ function arrivals({ app }: ListeningService): () => number {
   return () => count;
 }
 
-t.test('a stop waits for nobody who asks nothing', async (t) => {
+t.test('a stop does not wait for idle connections', async (t) => {
   const patience = { KEEP_ALIVE_TIMEOUT_MS: '600000', HEADERS_TIMEOUT_MS: '120000' };
   const service = await startListening(t, await testDatabase(t), {
     ...patience,
@@ -130,7 +130,7 @@ t.test('the last answer that is under way at a stop says that its connection end
     await until('one waits', async () => (await lockWaits(database.pool)) === 1);
     await until('the other is there', () => arrived() === 2);
     const stop = service.app.close();
-    await until('nobody new is let in', () => refused(service.port));
+    await until('new connections are refused', () => refused(service.port));
     return { stop };
   });
   const [first, last] = answersOf(await connection.ended());
@@ -146,7 +146,7 @@ const STOPPING = {
   json: { status: 'unavailable', checks: { database: 'ok', service: 'shutting_down' } },
 };
 
-t.test('a kept connection that asks whether a stopping service is ready is told no', async (t) => {
+t.test('/ready returns 503 on a kept connection while the service stops', async (t) => {
   const service = await startListening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
   const kept = new RawConnection(t, service.port);
   kept.socket.write(GET_READY);
@@ -158,25 +158,30 @@ t.test('a kept connection that asks whether a stopping service is ready is told 
   await stop;
 });
 
-t.test('new connections are answered for STOP_NOTICE_MS, and told that it stops', async (t) => {
-  const service = await startServiceProcess(t, await testDatabase(t), { STOP_NOTICE_MS: '120000' });
-  const { child, ended } = service.running;
-  const kept = new RawConnection(t, service.port);
-  kept.socket.write(GET_READY);
-  await until('it is ready', () => kept.text.includes('"schema":"ok"'));
-  child.kill('SIGTERM');
-  await service.running.until('stderr', 'the listener closes in 120000 ms');
-  kept.socket.write(GET_READY);
-  t.match(answersOf(await kept.ended())[1], STOPPING);
-  t.match(await exchange(t, service.port, GET_READY), STOPPING);
-  const answer = await exchange(t, service.port, postText(service, 'nickel', {}));
-  t.match(answer, { status: 200, headers: { connection: 'close' } });
-  await until('another signal, later than one keystroke, ends it at once', () => {
+t.test(
+  'new connections are answered for STOP_NOTICE_MS, and /ready reports the stop',
+  async (t) => {
+    const service = await startServiceProcess(t, await testDatabase(t), {
+      STOP_NOTICE_MS: '120000',
+    });
+    const { child, ended } = service.running;
+    const kept = new RawConnection(t, service.port);
+    kept.socket.write(GET_READY);
+    await until('it is ready', () => kept.text.includes('"schema":"ok"'));
     child.kill('SIGTERM');
-    return child.exitCode !== null;
-  });
-  t.equal(await ended, 1);
-});
+    await service.running.until('stderr', 'the listener closes in 120000 ms');
+    kept.socket.write(GET_READY);
+    t.match(answersOf(await kept.ended())[1], STOPPING);
+    t.match(await exchange(t, service.port, GET_READY), STOPPING);
+    const answer = await exchange(t, service.port, postText(service, 'nickel', {}));
+    t.match(answer, { status: 200, headers: { connection: 'close' } });
+    await until('another signal, later than one keystroke, ends it at once', () => {
+      child.kill('SIGTERM');
+      return child.exitCode !== null;
+    });
+    t.equal(await ended, 1);
+  },
+);
 
 t.test('a service whose notice is over ends by itself', async (t) => {
   const service = await startServiceProcess(t, await testDatabase(t), { STOP_NOTICE_MS: '50' });

@@ -12,7 +12,7 @@ t.test('of all work that waits one resumes in each turn of the event loop, in or
   t.same(log, ['a', 'others', 'b', 'others', 'c', 'others']);
 });
 
-t.test('work goes on until its slice is over, and then lets others run', async (t) => {
+t.test('work runs until its slice is over, and then yields to other work', async (t) => {
   const slice = new Slice();
   let others = 0;
   setImmediate(() => {

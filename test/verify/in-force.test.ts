@@ -19,13 +19,15 @@ t.test('the record of what is in force is that of a freshly migrated database', 
   );
 });
 
-t.test('what was made anew from its own definition, as by a restore, is the same', async (t) => {
-  const { pool } = await testDatabase(t);
-  const [different, again] = await inTransaction(
-    pool,
-    async (client) => {
-      const before = await schemaDefinitions(client);
-      const { rows } = await client.query<{ drop: string; make: string }>(`
+t.test(
+  'a schema that was recreated from its own definition, as by a restore, is the same',
+  async (t) => {
+    const { pool } = await testDatabase(t);
+    const [different, again] = await inTransaction(
+      pool,
+      async (client) => {
+        const before = await schemaDefinitions(client);
+        const { rows } = await client.query<{ drop: string; make: string }>(`
         select format('drop trigger %I on %s', tgname, tgrelid::regclass) as drop,
           pg_get_triggerdef(oid) as make
         from pg_trigger where not tgisinternal
@@ -34,16 +36,17 @@ t.test('what was made anew from its own definition, as by a restore, is the same
           format('alter table %s add constraint %I %s', conrelid::regclass, conname,
             pg_get_constraintdef(oid))
         from pg_constraint where contype = 'c' and conrelid <> 0`);
-      t.ok(rows.length > 100);
-      for (const { drop, make } of rows) {
-        await client.query(drop);
-        await client.query(make);
-      }
-      const after = await schemaDefinitions(client);
-      return [await schemaDifferences(client), after.filter((line) => !before.includes(line))];
-    },
-    'rollback',
-  );
-  t.same(different, []);
-  t.not(again?.length, 0, 'though the server writes some of it otherwise');
-});
+        t.ok(rows.length > 100);
+        for (const { drop, make } of rows) {
+          await client.query(drop);
+          await client.query(make);
+        }
+        const after = await schemaDefinitions(client);
+        return [await schemaDifferences(client), after.filter((line) => !before.includes(line))];
+      },
+      'rollback',
+    );
+    t.same(different, []);
+    t.not(again?.length, 0, 'though the server writes some of it otherwise');
+  },
+);

@@ -100,7 +100,7 @@ export const LEDGERS: Readonly<Record<string, Damage>> = {
     ['batches-linked', 'batches-counted'],
     `update load_batch set revision = null where id = ${FIRST_BATCH}`,
   ),
-  'a batch that nobody undid': damage(
+  'a batch that was not undone': damage(
     'batches-linked',
     `update load_batch set undone_by = id where id = ${FIRST_BATCH}`,
   ),

@@ -123,7 +123,7 @@ fault(
       begin(),
       readers(t, service, count, byLength(400, 45_000)),
     ]);
-    t.same([headers.statuses, bodies.statuses], [[408], [408]], 'who sends slowly is told 408');
+    t.same([headers.statuses, bodies.statuses], [[408], [408]], 'slow senders get 408');
     const meanwhile = (await load.stop()).slice(seen);
     answered(t, service, meanwhile);
     return {
@@ -150,7 +150,7 @@ fault(
     const { load, before } = await others(t, service);
     const seen = load.answers.length;
     const [headers, bodies] = await begin();
-    t.same([headers.statuses, bodies.statuses], [[408], [408]], 'who sends slowly is told 408');
+    t.same([headers.statuses, bodies.statuses], [[408], [408]], 'slow senders get 408');
     const meanwhile = (await load.stop()).slice(seen);
     answered(t, service, meanwhile);
     return {

@@ -97,7 +97,7 @@ fault(
     t.equal(lookups, 0, 'nothing was looked up for them');
     const valid = Array.from({ length: byLength(400, 10_000) }, () => asking(newKey().text));
     accepted += refusedAll(t, await sendAll(t, service, valid), 'a checksum that is right');
-    t.ok(looked() > 0, 'a lookup is heard');
+    t.ok(looked() > 0, 'the lookup is seen in the SQL log');
     const body = service.key.slice(0, -6);
     const near = Array.from({ length: body.length - ID_AT }, (_, at) => ID_AT + at)
       .filter((at) => at !== SECRET_AT - 1)

@@ -75,7 +75,9 @@ fault(
       // A started answer is cut off: it is no valid document.
       if (each.status !== 0) t.match(codeOf(each), /^(internal_error|database_unavailable)$/);
     }
-    await until('the log tells it', () => /invalid page|checksum/.test(service.running.stderr()));
+    await until('the error is in the log', () =>
+      /invalid page|checksum/.test(service.running.stderr()),
+    );
     const ours = failed.filter(({ status }) => status !== 503).length;
     const watched = await watchedBy('PricesInternalError');
     await until('each is counted', async () => (await counted(service, watched)) >= ours);
@@ -105,7 +107,7 @@ fault(
     );
     const anew = async (): Promise<boolean> =>
       (await sendAll(t, service, ASKS)).some(({ text }) => text.includes(' anew"'));
-    await until('it is told', anew);
+    await until('it is reported', anew);
     const before = await sendAll(t, service, ASKS, 2);
     t.ok(before.every(({ status }) => status === 200));
     const how = await failDisk(t, cluster);
@@ -119,7 +121,7 @@ fault(
       wrong += wrongOf(answers, before).length;
       return answers;
     };
-    await until('the alert is told', async () => {
+    await until('the alert fires', async () => {
       during.push(...(await askAll()));
       return (await counted(service, watched)) === 1;
     });

@@ -91,7 +91,7 @@ fault(
     const load = openLoad(t, service, ASKS, byLength(20, 100));
     await until('it goes', () => load.answers.length >= 20);
     proxy.freeze();
-    await until('it is told', () => load.answers.some(({ status }) => status === 503));
+    await until('it is reported', () => load.answers.some(({ status }) => status === 503));
     t.equal((await send(false, service, { path: '/live' })).status, 200);
     await pause(byLength(500, 60_000));
     proxy.thaw();
@@ -241,8 +241,11 @@ fault(
     const refused = (): HttpAnswer[] =>
       load.answers.filter((each) => /_unavailable$/.test(codeOf(each) ?? ''));
     const log = (): string => service.running.stderr().slice(before);
-    await until('it is told', () => refused().length >= 60);
-    await until('the log tells why', () => /too many clients/.test(log()) && causesIn(log()) > 0);
+    await until('it is reported', () => refused().length >= 60);
+    await until(
+      'the log names the cause',
+      () => /too many clients/.test(log()) && causesIn(log()) > 0,
+    );
     await pause(byLength(0, 10_000));
     const [told, causes] = [refused().length, causesIn(log())];
     const seconds = (performance.now() - begun) / 1_000;

@@ -216,7 +216,7 @@ async function away(kind: Kind, ms: number): Promise<{ went: number; back: numbe
 /** Waits for the answers to all earlier requests and to one more second of load. */
 async function calm(load: OpenLoad, perSecond: number): Promise<void> {
   const goal = load.sent() + perSecond;
-  await until('it goes on', () => load.answers.length >= goal);
+  await until('it continues', () => load.answers.length >= goal);
   await until('it is ready', () => isReady(wired));
 }
 
@@ -358,7 +358,7 @@ for (const [at, share] of SHARES.entries()) {
 async function noticed(load: OpenLoad, begun = performance.now()): Promise<number> {
   await until('/ready says so', async () => (await get('/ready')).status === 503);
   const took = performance.now() - begun;
-  await until('requests are told', () =>
+  await until('requests fail with 503', () =>
     load.answers.some(({ status, endedAt }) => status === 503 && endedAt > begun),
   );
   return took;

@@ -128,7 +128,7 @@ fault(
     t.same(unacceptable(refused), []);
     t.ok(
       (await Promise.all(busy)).every(({ status }) => status === 200),
-      'the others go on',
+      'the others continue',
     );
     t.equal((await send(agent, service, PRICES)).status, 200);
     return {
@@ -149,7 +149,7 @@ async function timedOut(test: Test, database: TestDatabase, service: ServiceProc
   const agent = agentOf(test, 8);
   let answers: readonly HttpAnswer[] = [];
   // On a stalled machine the database may be silent long enough to count as down.
-  await until('all are told', async () => {
+  await until('all are reported', async () => {
     answers = await whileLocked(database, async () => {
       const all = await Promise.all(Array.from({ length: 8 }, () => send(agent, service, PRICES)));
       await until('no statement is left', async () => (await lockWaits(database.pool)) === 0);
@@ -239,11 +239,11 @@ fault(
       answers += 2;
     }
     t.equal(named, 0, 'nothing is named');
-    t.match(service.running.stderr(), 'permission denied', 'the log tells the cause');
+    t.match(service.running.stderr(), 'permission denied', 'the log names the cause');
     const since = async (watched: Watched, at: number): Promise<number> =>
       (await counted(service, watched)) - (before[at] ?? 0);
     await until('each is counted', async () => (await since(failing, 1)) >= faults.length);
-    t.equal(await since(internal, 0), 2, 'the alert of what nobody foresaw is for two of them');
+    t.equal(await since(internal, 0), 2, 'the alert for unexpected errors fires for two of them');
     return {
       faults: faults.length,
       requests: answers,

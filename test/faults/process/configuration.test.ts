@@ -51,7 +51,7 @@ fault(
       const lines = output.split('\n').filter((line) => line !== '' && !line.startsWith('{'));
       t.equal(lines.length, 1, output);
       t.match(output, name);
-      t.notOk(output.includes(SECRET), 'no secret is told');
+      t.notOk(output.includes(SECRET), 'no secret is exposed');
       started += code === 0 ? 1 : 0;
       told += output.includes(SECRET) ? 1 : 0;
     }
@@ -83,7 +83,7 @@ fault(
     const closed = new URL(good.url);
     closed.port = '1';
     const cases: readonly (readonly [what: string, url: string, ready: boolean])[] = [
-      ['nobody listens', closed.href, false],
+      ['no server listens', closed.href, false],
       ['no such database', siblingUrl(good.url, 'no_such'), false],
       ['a wrong password', addressAs(good.url, 'nobody', SECRET), false],
       ['a schema that is behind', behind.url, false],
@@ -99,7 +99,7 @@ fault(
         t.equal(answer.status, 503, `${what}: ${answer.text}`);
         t.match(codeOf(answer), /_unavailable$/);
       }
-      t.notOk(service.running.stderr().includes(SECRET), 'no secret is told');
+      t.notOk(service.running.stderr().includes(SECRET), 'no secret is exposed');
     }
     return { databases: cases.length - byLength(2, 0) };
   },

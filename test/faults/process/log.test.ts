@@ -152,7 +152,7 @@ fault('F55', 'the disk of the log is full, under load', MUST, async (t) => {
     await makeRoom(mount);
     const dropped = () =>
       linesOf(readFileSync(path, 'utf8')).find(({ msg }) => /were dropped/.test(String(msg)));
-    await until('the log goes on', () => dropped() !== undefined);
+    await until('the log continues', () => dropped() !== undefined);
     t.match(dropped(), { level: 40, count: await service.linesLost() });
     await fillWholly(mount);
   }

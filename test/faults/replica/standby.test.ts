@@ -77,7 +77,7 @@ async function committed(writer: Cluster, target: Target, name: string): Promise
   const number = await writer.using(({ pool }) =>
     inRevision(pool, `update price set name = '${name}' where code = 'CP-NI-0001'`),
   );
-  await until('the service tells it', async () =>
+  await until('the service reports it', async () =>
     (await revisionOf(target)).endsWith(`.${number}`),
   );
 }
@@ -205,7 +205,11 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
   await until('the key is refused', () => isRevoked(other));
   const left = performance.now() - revoked;
   await both.running.until('stderr', /the standby is [\d.]+ s behind/);
-  test.equal((await walk({ cursor: page.nextCursor })).revision, page.revision, 'the walk goes on');
+  test.equal(
+    (await walk({ cursor: page.nextCursor })).revision,
+    page.revision,
+    'the walk continues',
+  );
   const believed = await believedAfter(revoked, { ...other, port: alone.port });
   await pausing('resume');
   await until('the key is refused', () => isRevoked({ ...other, port: alone.port }));

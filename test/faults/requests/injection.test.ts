@@ -191,7 +191,7 @@ fault(
       [],
       'no statement was made of what was sent',
     );
-    t.ok(sqlLog.count() > 0, 'statements were heard');
+    t.ok(sqlLog.count() > 0, 'statements were seen in the SQL log');
     const { rows } = await database.pool.query('select count(*)::int as prices from price');
     t.ok(rows[0].prices > 0, 'the data are still there');
     return {

@@ -131,7 +131,7 @@ refuses(
   ),
 );
 
-refuses('all violations of options are told at once', {
+refuses('all violations of options are reported together', {
   everything: [
     options({
       currencies: 'USD',

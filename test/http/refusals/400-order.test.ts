@@ -75,7 +75,7 @@ t.test('a request with nothing wrong gets as far as the database', async (t) => 
   t.same([status, json.code], [503, 'database_unavailable']);
 });
 
-t.test('of two things wrong the earlier is told, and no SQL runs for either', async (t) => {
+t.test('of two violations the earlier check is reported, and no SQL runs for either', async (t) => {
   for (const [index, first] of FAULTS.entries()) {
     for (const second of FAULTS.slice(index)) {
       const { status, json } = await service.request(requestWith([first, second]));
@@ -88,7 +88,7 @@ t.test('of two things wrong the earlier is told, and no SQL runs for either', as
   }
 });
 
-t.test('of everything wrong the earliest is told', async (t) => {
+t.test('of all violations the earliest check is reported', async (t) => {
   for (const index of FAULTS.keys()) {
     const [first, ...later] = FAULTS.slice(index);
     if (!first) continue;
@@ -97,15 +97,12 @@ t.test('of everything wrong the earliest is told', async (t) => {
   }
 });
 
-t.test(
-  'a stranger is told nothing about a market that he may not see, but that there is none',
-  async (t) => {
-    const answer = (slug: string) =>
-      service.app.inject({ method: 'POST', url: `/v3/prices/${slug}`, payload: { filters: 1 } });
-    t.equal((await answer('nickel')).statusCode, 401);
-    t.equal((await answer('unobtainium')).statusCode, 404);
-  },
-);
+t.test('an answer reveals nothing about a market without its scope', async (t) => {
+  const answer = (slug: string) =>
+    service.app.inject({ method: 'POST', url: `/v3/prices/${slug}`, payload: { filters: 1 } });
+  t.equal((await answer('nickel')).statusCode, 401);
+  t.equal((await answer('unobtainium')).statusCode, 404);
+});
 
 t.test('filters and the list of markets check in the same order', async (t) => {
   for (const url of ['/v3/prices', '/v3/prices/nickel/filters']) {

@@ -78,7 +78,7 @@ t.test('a query that breaks rules is refused with every place, without any SQL',
   }
 });
 
-t.test('a parameter that there is not is told with the nearest that there is', async (t) => {
+t.test('an unknown parameter is reported with the nearest known one', async (t) => {
   const { json } = await read('regoins=Europe&fromat=csv');
   const details = json.errors.map((each: Violation) => each.detail);
   t.match(details, [/did you mean regions\?/, /did you mean format\?/]);
@@ -93,7 +93,7 @@ t.test('a format that admits nothing is a 406 only where no parameter says anoth
   t.equal((await read('format=csv', headers)).status, 503, 'and gets as far as the database');
 });
 
-t.test('a body of a GET is refused: nobody would read its filters', async (t) => {
+t.test('a body of a GET is refused, because its filters would be ignored', async (t) => {
   for (const method of ['GET', 'HEAD']) {
     const { status, text } = await service.request({
       method,

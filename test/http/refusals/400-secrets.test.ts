@@ -37,7 +37,7 @@ t.test('a key in a body or a query is refused, with all else that is wrong', asy
   }
 });
 
-t.test('each place that holds a key is told, wherever it is', async (t) => {
+t.test('each place that holds a key is reported, wherever it is', async (t) => {
   const { text } = newKey();
   const { json } = await service.post('nickel', {
     filters: {

@@ -38,7 +38,7 @@ t.test(
   },
 );
 
-t.test('strict tells what is near in the sentence', async (t) => {
+t.test('strict names near values in the detail', async (t) => {
   const [violation] = violationsOf(await nickel({ products: ['Nickel briquet'] }, true));
   t.equal(violation?.pointer, '/filters/products/0');
   t.match(violation?.detail, 'Nickel briquette');

@@ -147,7 +147,7 @@ refuses('codes goes with dates alone', {
   ],
 });
 
-refuses('all violations are told at once', {
+refuses('all violations are reported together', {
   everything: [
     {
       filter: {},
@@ -178,7 +178,7 @@ refuses('all violations are told at once', {
 });
 
 t.test(
-  'of more than a hundred violations the first hundred are told, and that there are more',
+  'of more than a hundred violations the first hundred are reported, and that there are more',
   async (t) => {
     for (const body of [
       filters({ codes: many(150, 1) }),

@@ -48,24 +48,27 @@ t.test(
   },
 );
 
-t.test('a misspelt address is told the nearest, and only one that is near', async (t) => {
-  const near = {
-    '/v3/prices/nickle': 'did you mean /v3/prices/nickel?',
-    '/v3/prices/Lithium/': 'did you mean /v3/prices/lithium?',
-    '/v3/prices/cobalt/filter': 'did you mean /v3/prices/cobalt/filters?',
-    '/v3/price': 'did you mean /v3/prices?',
-    '/v3/price/nickel': 'did you mean /v3/prices/nickel?',
-    '/v3/Price/nikel/filter': 'did you mean /v3/prices/nickel/filters?',
-    '/v3/references/units': 'did you mean /v3/reference/units?',
-    '/v3/nothing/nickel': '/docs lists the addresses',
-    '/helth': 'did you mean /health?',
-    '/v3/prices/gold': '/docs lists the addresses',
-    '/v4/prices/nickel': '/docs lists the addresses',
-  };
-  for (const [url, hint] of Object.entries(near)) {
-    t.equal((await ask('GET', url)).json().detail, `There is nothing here; ${hint}`, url);
-  }
-});
+t.test(
+  'the problem of a misspelt address names the nearest one, and only one that is near',
+  async (t) => {
+    const near = {
+      '/v3/prices/nickle': 'did you mean /v3/prices/nickel?',
+      '/v3/prices/Lithium/': 'did you mean /v3/prices/lithium?',
+      '/v3/prices/cobalt/filter': 'did you mean /v3/prices/cobalt/filters?',
+      '/v3/price': 'did you mean /v3/prices?',
+      '/v3/price/nickel': 'did you mean /v3/prices/nickel?',
+      '/v3/Price/nikel/filter': 'did you mean /v3/prices/nickel/filters?',
+      '/v3/references/units': 'did you mean /v3/reference/units?',
+      '/v3/nothing/nickel': '/docs lists the addresses',
+      '/helth': 'did you mean /health?',
+      '/v3/prices/gold': '/docs lists the addresses',
+      '/v4/prices/nickel': '/docs lists the addresses',
+    };
+    for (const [url, hint] of Object.entries(near)) {
+      t.equal((await ask('GET', url)).json().detail, `There is nothing here; ${hint}`, url);
+    }
+  },
+);
 
 t.test('a trailing slash is another address', async (t) => {
   const known = ['/v3/prices', '/health', '/live', '/ready', '/v3/prices/health', '/openapi.json'];

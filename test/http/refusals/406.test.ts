@@ -43,7 +43,7 @@ const OTHERS = [
   'application/*;q=0, */*',
 ];
 
-t.test('a client that takes nothing of what is offered is told what is', async (t) => {
+t.test('a client that accepts no available media type gets the list of them', async (t) => {
   for (const address of ADDRESSES) {
     const isPrices = address[0] === 'POST';
     for (const accept of [...NOTHING_OFFERED, ...(isPrices ? [] : OTHERS)]) {

@@ -72,7 +72,7 @@ t.test('a database that accepts a connection and says nothing is one that is dow
   await pricesSay(t, service, 'database_unavailable');
 });
 
-t.test('a database without the tables is told from one that is down', async (t) => {
+t.test('a database without the tables is distinguished from one that is down', async (t) => {
   const database = await testDatabase(t);
   while ((await migrateDown(database.db)) !== null);
   const service = await serviceWithoutDatabase(t, {}, database.url);

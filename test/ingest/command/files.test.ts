@@ -13,7 +13,7 @@ const values = (year: number, count: number): string[] =>
     return `CP-NI-0001,${day},10,11,12`;
   });
 
-t.test('each file is told under its name, and what is told is what happens', async (t) => {
+t.test('each file is reported under its name, and the report is what happened', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t, { seeded: true });
   const folder = await makeFolder();
   t.teardown(folder.remove);

@@ -84,7 +84,7 @@ t.test('on a terminal one line changes: a bar, rate and time left', async (t) =>
   t.equal(often.length, 1, 'fifty updates at one moment are one');
 });
 
-t.test('a part of an archive of unknown size is told by its rows', async (t) => {
+t.test('progress of an archive part of unknown size is shown in rows', async (t) => {
   const lines = shown(false, null, upTo(25), (bytes) => bytes * 100_000);
   t.strictSame(lines.slice(0, 2), [
     '1,000,000 rows · 100,000 rows/s\n',
@@ -92,7 +92,7 @@ t.test('a part of an archive of unknown size is told by its rows', async (t) => 
   ]);
 });
 
-t.test('one row is told as one', async (t) => {
+t.test('one row is shown in the singular', async (t) => {
   const texts: string[] = [];
   const display = showProgress({
     isTerminal: false,

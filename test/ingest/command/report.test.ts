@@ -1,7 +1,7 @@
 import t from 'tap';
 import { errorLines } from '../../../src/cli/load/report.ts';
 
-t.test('a fault is told with its place, and a column that is its own value once', async (t) => {
+t.test('a fault is reported with its place, and a column that is its own value once', async (t) => {
   const error = { file: 'a.csv', line: 1, code: 'unknown_column', message: 'No' } as const;
   const errors = [
     { ...error, column: 'code;mid', value: 'code;mid' },

@@ -177,7 +177,7 @@ t.test(
         ]),
         [[null, null, 'invalid_archive']],
       ],
-      'XML of somebody else': ['<html><body/></html>', [[1, null, 'invalid_layout']]],
+      'foreign XML': ['<html><body/></html>', [[1, null, 'invalid_layout']]],
       'XML with a document type': ['<!DOCTYPE html><html/>', [[1, null, 'invalid_layout']]],
       'a cube without a day': [
         (await readFile(fixture('ecb-many-days.xml'), 'utf8')).replace('2024-01-04', 'yesterday'),

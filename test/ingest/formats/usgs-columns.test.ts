@@ -193,7 +193,7 @@ function priceLike(code: string, mapping: object): string {
 }
 
 t.test(
-  'columns that share a heading are told apart by order, which their values prove',
+  'columns that share a heading are distinguished by order, which their values prove',
   async (t) => {
     const { client } = await loadingDatabase(t);
     const heading = 'Price_dt dlb (both used)';

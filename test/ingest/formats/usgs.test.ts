@@ -63,7 +63,7 @@ t.test('the day of the release is the day of publication', async (t) => {
   t.strictSame(await published(), revised);
 });
 
-t.test('two columns of one name are told apart by their place', async (t) => {
+t.test('two columns with the same name are distinguished by their position', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   const header = 'DataSource,Commodity,Year,Price_dt dlb (both used),Price_dt dlb (both used)';
   const report = await loadText(

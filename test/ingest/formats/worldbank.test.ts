@@ -97,7 +97,7 @@ t.test('an average counts as published when its month is over, whatever the edit
   ]);
 });
 
-t.test('an attribute that somebody edited survives a later edition', async (t) => {
+t.test('an edited attribute survives a later edition', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   await loadText(t, client, 'worldbank', pinkSheet({ rows: ROWS.slice(0, 1) }));
   await pool.query(`begin; select open_revision('edit');

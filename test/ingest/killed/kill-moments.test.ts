@@ -2,14 +2,17 @@ import t from 'tap';
 import { randomOf } from '../../conversion/support.ts';
 import { killWorld, VICTIMS } from './kill-moments.ts';
 
-t.test('whoever is killed whenever, a load was done whole or not at all', async (t) => {
-  const world = await killWorld();
-  t.teardown(() => world.close());
-  const random = randomOf(20_261_122);
-  for (const victim of [...VICTIMS, 'loader'] as const) {
-    const { found, converged, broken } = await world.kill(victim, random() * world.loadMs);
-    t.not(found, 'other', `the ${victim} was killed`);
-    t.ok(converged, 'and running it again leads to the same content');
-    t.same(broken, [], 'in which no rule is broken');
-  }
-});
+t.test(
+  'whichever process is killed at whatever moment, a load is complete or has no effect',
+  async (t) => {
+    const world = await killWorld();
+    t.teardown(() => world.close());
+    const random = randomOf(20_261_122);
+    for (const victim of [...VICTIMS, 'loader'] as const) {
+      const { found, converged, broken } = await world.kill(victim, random() * world.loadMs);
+      t.not(found, 'other', `the ${victim} was killed`);
+      t.ok(converged, 'and running it again leads to the same content');
+      t.same(broken, [], 'in which no rule is broken');
+    }
+  },
+);

@@ -173,7 +173,7 @@ class World implements KillWorld {
       const { child, done } = await startLoader(copy, this.file);
       const began = performance.now();
       const [ended] = await Promise.all([done, once(child, 'close')]);
-      if (ended === null) throw new Error('the loader failed though nobody killed it');
+      if (ended === null) throw new Error('the loader failed without a kill');
       this.loadMs = ended - began;
       this.after = await hashOf(copy);
     }

@@ -116,7 +116,7 @@ t.test('a batch is shown with every change of it, whatever came later', async (t
   await t.rejects(changes(99), UnknownBatchError);
 });
 
-t.test('the commands tell it to people and to programs', async (t) => {
+t.test('the commands print it as text and as JSON', async (t) => {
   const { url: DATABASE_URL } = await ledger(t);
   const run = (...args: string[]) => prices(t, { DATABASE_URL }, ...args);
   const listed = await run('load', 'log', '--limit', '3');

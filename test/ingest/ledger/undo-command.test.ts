@@ -47,7 +47,7 @@ t.test('the account of the loader may undo, and remove prices in no other way', 
   }
 });
 
-t.test('the command tells what it takes back, and what is in the way', async (t) => {
+t.test('the command prints what it undoes, and the conflicts', async (t) => {
   const { client, url: DATABASE_URL } = await loadingDatabase(t);
   await describePrices(client, 'A');
   await loadText(t, client, 'csv', points('A,2026-01-01,,1,,'));

@@ -171,6 +171,6 @@ t.test(
     );
     const service = await serviceOn(t, database);
     const feed = (await readAll(service, 500)).map(withoutSeq);
-    t.same(feed, await pastOf(database.pool), 'the feed tells every change once');
+    t.same(feed, await pastOf(database.pool), 'the feed has every change once');
   },
 );

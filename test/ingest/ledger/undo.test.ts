@@ -98,5 +98,5 @@ t.test('what was before any kind of batch is there again after its undo', async 
   t.equal(counted.rows.length, 0);
   const service = await serviceOn(t, database);
   const feed = (await readAll(service, 7)).map(withoutSeq);
-  t.same(feed, await pastOf(pool), 'the feed tells every change once');
+  t.same(feed, await pastOf(pool), 'the feed has every change once');
 });

@@ -20,7 +20,7 @@ t.test('a table is loaded with the mapping that the command line names', async (
   t.match(refused.stderr, 'prices.xlsx:2: Prices!C2 "x": The cell does not hold a number');
 });
 
-t.test('a mapping that is missing or wrong is told before anything is read', async (t) => {
+t.test('a missing or invalid mapping is reported before anything is read', async (t) => {
   const { url } = await loadingDatabase(t);
   const load = (...args: string[]) => prices(t, { DATABASE_URL: url }, 'load', ...args);
   const without = await load('table', 'prices.csv');

@@ -99,7 +99,7 @@ t.test('serial numbers of both date systems are days, but for the day that never
   t.end();
 });
 
-t.test('the formats of cells tell dates, times and percentages from numbers', (t) => {
+t.test('the formats of cells distinguish dates, times and percentages from numbers', (t) => {
   const cases: Record<string, string> = {
     General: 'number',
     '0.00': 'number',

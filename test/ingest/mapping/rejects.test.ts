@@ -67,7 +67,7 @@ t.test(
         /^FILE,7,,"13\.01\.2026;1;""2""x;3",invalid_quote,/,
       ],
     );
-    t.equal(rows.length, 5, 'the date of a row is told once');
+    t.equal(rows.length, 5, 'the date of a row is reported once');
     const mended = (await readFile(path, 'utf8')).replace('2026-01-09', '09.01.2026');
     const again = await loadText(t, client, 'table', mended, {
       reader: tableWith(mappingFrom(MAPPING)),

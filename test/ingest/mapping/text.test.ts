@@ -53,7 +53,7 @@ mid: Price
   }
 });
 
-t.test('fields are told apart as declared, and quotation marks are read strictly', async (t) => {
+t.test('fields are separated as declared, and quotation marks are parsed strictly', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const cases: Record<string, string> = {
@@ -184,19 +184,22 @@ Alpha,19/01/2026,1,2,3,
   },
 );
 
-t.test('one fault that all prices of a row share is told once, and counted for each', async (t) => {
-  const { client } = await loadingDatabase(t);
-  await describePrices(client, 'A', 'B');
-  const mapping = 'date: { column: Date }\ncolumns: { One: A, Two: B }\n';
-  const text = 'Date,One,Two\nx,1,2\nx,3,\n2026-01-10,,y\n';
-  const report = await loadTable(t, client, mapping, text);
-  t.strictSame(placesOf(report), [
-    [2, 'Date', 'x', 'invalid_date'],
-    [3, 'Date', 'x', 'invalid_date'],
-    [4, 'Two', 'y', 'invalid_number'],
-  ]);
-  t.match(report.counts, { rows: 4, rejected: 4 });
-});
+t.test(
+  'a fault that all prices of a row share is reported once, and counted for each',
+  async (t) => {
+    const { client } = await loadingDatabase(t);
+    await describePrices(client, 'A', 'B');
+    const mapping = 'date: { column: Date }\ncolumns: { One: A, Two: B }\n';
+    const text = 'Date,One,Two\nx,1,2\nx,3,\n2026-01-10,,y\n';
+    const report = await loadTable(t, client, mapping, text);
+    t.strictSame(placesOf(report), [
+      [2, 'Date', 'x', 'invalid_date'],
+      [3, 'Date', 'x', 'invalid_date'],
+      [4, 'Two', 'y', 'invalid_number'],
+    ]);
+    t.match(report.counts, { rows: 4, rejected: 4 });
+  },
+);
 
 t.test(
   'an empty field is a value that is missing unless the mapping says that it is none',

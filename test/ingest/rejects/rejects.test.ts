@@ -71,7 +71,11 @@ t.test('a code has 1 to 64 visible ASCII characters, in every format', async (t)
     [2, 'code', 'invalid_code'],
     [3, 'code', 'invalid_code'],
   ]);
-  t.match(both.counts, { rows: 2, rejected: 2 }, 'a row with two records is told and counted once');
+  t.match(
+    both.counts,
+    { rows: 2, rejected: 2 },
+    'a row with two records is reported and counted once',
+  );
   const fine = points(`${'X'.repeat(64)},2026-01-01,,1,,`, 'a,2026-01-01,,1,,');
   t.match(await loadText(t, client, 'csv', fine), { status: 'applied', counts: { inserted: 2 } });
 });

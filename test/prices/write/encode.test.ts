@@ -106,7 +106,7 @@ t.test('slices are the same bytes, and none is long', async (t) => {
   t.ok(Buffer.concat(slices).equals(pointsText(points)));
 });
 
-t.test('points are told where they end, in bytes that nothing else writes to', async (t) => {
+t.test('the end of the points is returned, in bytes that nothing else writes to', async (t) => {
   const pointsFrom = (first: number) => {
     const builder = new ColumnsBuilder();
     for (let day = first; day < first + 300; day += 1) {

@@ -102,7 +102,7 @@ t.test('what $metadata says is in headers where there is no $metadata', async (t
   }
 });
 
-t.test('no header grows beyond 4 KB; how many warnings there are is told', async (t) => {
+t.test('no header grows beyond 4 KB; it contains the number of warnings', async (t) => {
   const codes = Array.from({ length: 500 }, (_, index) => `no such code ${index}`);
   const { headers } = await ask('nickel', { filters: { codes } }, 'text/csv');
   t.equal(headers['x-warnings-count'], '500');

@@ -245,7 +245,7 @@ t.test('an option that its format has no use for is refused, not dropped', async
   t.match(json.errors[0].detail, /lwo; did you mean low\?/);
 });
 
-t.test('rows go only to whoever names their profile', async (t) => {
+t.test('rows are sent only to clients that name their profile', async (t) => {
   for (const accept of ['application/json', '*/*', 'application/*', 'application/json;profile=x']) {
     const { headers } = await ask('nickel', {}, accept);
     t.equal(headers['content-type'], 'application/json; charset=utf-8', accept);

@@ -42,7 +42,7 @@ export async function checkCredentials(
   const { link } = options;
   const look = async () => {
     if (link) return link.newestRevision();
-    throw new Error('nobody asked for the newest revision');
+    throw new Error('the newest revision was not expected to be read');
   };
   const begin = contextCreator(60_000, look);
   problems(app);

@@ -61,7 +61,8 @@ function faultOfRefusal(
   if (json.code in VIOLATIONS && errors.some(({ code }) => code !== json.code))
     return 'another code';
   if (errors.some(({ detail }) => detail.length > 700)) return 'it repeats what was sent';
-  if (new Set(errors.map((each) => JSON.stringify(each))).size < errors.length) return 'told twice';
+  if (new Set(errors.map((each) => JSON.stringify(each))).size < errors.length)
+    return 'reported twice';
   if (!broken) return null;
   const reported = errors.length > 0 ? errors : [{ code: json.code, pointer: undefined }];
   const found = reported.some(
