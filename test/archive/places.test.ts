@@ -28,7 +28,7 @@ t.test('an export writes into no folder that holds something', async (t) => {
   t.same(await readdir(folder), ['notes.txt']);
 });
 
-t.test('of two exports into one folder at the same time, one is refused', async (t) => {
+t.test('one of two concurrent exports into one folder is refused', async (t) => {
   const { client } = await testDatabase(t);
   const folder = await archivePath(t);
   const request = { folder, format: 'csv', markets: null } as const;
@@ -105,7 +105,7 @@ t.test('a database that holds anything is not imported into', async (t) => {
   t.match(again.message, /the database holds data \(revision, .* …\)/);
 });
 
-t.test('what is committed while an import waits for its turn is seen by it', async (t) => {
+t.test('an import sees commits made while it waits for the lock', async (t) => {
   const original = await testDatabase(t);
   await writeMinimalData(original.pool);
   const folder = await exported(t, original.client, 'csv');

@@ -53,7 +53,7 @@ t.test('a scope that is missing is a 403 that names it and nothing else', async 
   }
 });
 
-t.test('who is not let in learns nothing about the body', async (t) => {
+t.test('a refused request learns nothing about its body', async (t) => {
   const app = await authApp(t, { db: noDatabase(t), settings: HS256 });
   const nickelOnly = { authorization: `Bearer ${secretToken(goodClaims())}` };
   for (const [type, payload] of [
@@ -208,7 +208,7 @@ t.test('a route that was there before the checks fails closed', async (t) => {
   t.equal((await app.inject('/early')).statusCode, 500);
 });
 
-t.test('what does not exist is not found, with or without a credential', async (t) => {
+t.test('an unknown address is 404, with or without a credential', async (t) => {
   const app = await authApp(t, { db: noDatabase(t), settings: HS256 });
   for (const headers of [{}, { 'x-api-key': 'a' }, { authorization: 'Basic x' }]) {
     t.equal((await app.inject({ url: '/nickel/', headers })).statusCode, 404);

@@ -56,7 +56,7 @@ t.test('a key with any one character changed is refused without a lookup', async
   t.equal(lookups, 0);
 });
 
-t.test('what is no key at all is refused without a lookup', async (t) => {
+t.test('a text without the form of a key is refused without a lookup', async (t) => {
   const { text } = newKey();
   const texts = ['', ' ', 'cps_live_', text.slice(0, -1), `${text}0`, ` ${text}`, `${text}\n`];
   for (const bad of [...texts, text.replace('live', 'test'), `${text}, ${text}`]) {

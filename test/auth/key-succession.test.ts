@@ -44,7 +44,7 @@ t.test('keys and their audit name each other by public ids when one is rotated',
 });
 
 t.test(
-  'what was noted of keys is read when they and their replacements were removed',
+  'the audit of keys is readable after they and their replacements were removed',
   async (t) => {
     const { db, pool } = await testDatabase(t);
     const old = await createKey(db, REQUEST);

@@ -28,7 +28,7 @@ async function ask({ app, key }: Service, body: object, coding = 'identity'): Pr
 }
 
 for (const coding of ['identity', 'gzip']) {
-  t.test(`what is in no other answer counts, however long it is: ${coding}`, async (t) => {
+  t.test(`unshared bytes of an answer count, however many: ${coding}`, async (t) => {
     const database = await testDatabase(t);
     await fill(database, { prices: 2, points: 30 });
     const { service, book } = await filled(t, database);

@@ -71,29 +71,32 @@ t.test('a commit is read as soon as its notification arrives, before any request
   t.equal(await compareOne(t, twins, ALL), 200);
 });
 
-t.test('what filters select is asked again when a price changes, and not for points', async (t) => {
-  const twins = await bulkTwins(t);
-  const { book, database } = twins;
-  await fill(twins);
-  const named: BookRequest = { ...WEEK, filters: { regions: ['Asia', 'nowhere'] } };
-  const filterReads = async () => {
-    const before = book.counts.filtersRead;
-    t.equal(await compareOne(t, twins, named), 200);
-    return book.counts.filtersRead - before;
-  };
-  t.equal(await filterReads(), 1, 'the first time');
-  for (let round = 0; round < 3; round += 1) {
-    await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
-    t.equal(await filterReads(), 0, 'a point has changed');
-  }
-  await inRevision(
-    database.pool,
-    "update price set name = 'New' where id = (select min(id) from price)",
-  );
-  t.equal(await filterReads(), 1, 'a price has changed');
-  await inRevision(database.pool, "update dimension_value set name = name || ' new'");
-  t.equal(await filterReads(), 1, 'a name has changed');
-});
+t.test(
+  'the selection of filters is read again after a change of a price, and not of points',
+  async (t) => {
+    const twins = await bulkTwins(t);
+    const { book, database } = twins;
+    await fill(twins);
+    const named: BookRequest = { ...WEEK, filters: { regions: ['Asia', 'nowhere'] } };
+    const filterReads = async () => {
+      const before = book.counts.filtersRead;
+      t.equal(await compareOne(t, twins, named), 200);
+      return book.counts.filtersRead - before;
+    };
+    t.equal(await filterReads(), 1, 'the first time');
+    for (let round = 0; round < 3; round += 1) {
+      await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
+      t.equal(await filterReads(), 0, 'a point has changed');
+    }
+    await inRevision(
+      database.pool,
+      "update price set name = 'New' where id = (select min(id) from price)",
+    );
+    t.equal(await filterReads(), 1, 'a price has changed');
+    await inRevision(database.pool, "update dimension_value set name = name || ' new'");
+    t.equal(await filterReads(), 1, 'a name has changed');
+  },
+);
 
 const RATE = `insert into fx_rate (source, currency_id, date, rate)
   select 'ECB', id, '2026-06-24', 1.1 from currency where iso = 'USD'`;
@@ -132,7 +135,7 @@ t.test('a walk is read from the book for as long as nothing of it was committed'
   t.same([old.ofBook, old.revision], [0, first.revision], 'what is past the database answers');
 });
 
-t.test('who asks for what is not in the book yet is answered, and it is read once', async (t) => {
+t.test('a request for data outside the book is answered, and the data are read once', async (t) => {
   const twins = await bulkTwins(t);
   const statuses = await Promise.all(Array.from({ length: 6 }, () => compareOne(t, twins, WEEK)));
   t.same([...new Set(statuses)], [200]);
@@ -170,7 +173,7 @@ t.test('a longest answer gives the event loop back while it is written', async (
   t.ok(passed >= Math.floor(mb / 1.2), `${passed} turns while ${mb} MB are written`);
 });
 
-t.test('what is remembered stays within its bytes', async (t) => {
+t.test('the cache stays within its budget', async (t) => {
   const limit = 2_500_000;
   const twins = await bulkTwins(t, { PRICE_BOOK_BYTES: String(limit) });
   const { budget } = twins.book;

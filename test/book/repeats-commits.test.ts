@@ -26,7 +26,7 @@ const COMMITS: Readonly<Record<string, string>> = {
 };
 
 for (const [name, statement] of Object.entries(COMMITS)) {
-  t.test(`what is sent again is never older than a commit of ${name}`, async (t) => {
+  t.test(`a repeated answer is never older than a commit of ${name}`, async (t) => {
     for (const request of [NATIVE, CONVERTED]) {
       for (let times = 0; times < 3; times += 1) await compareOne(t, twins, request);
     }

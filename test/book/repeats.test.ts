@@ -92,7 +92,7 @@ t.test('a body that is never read is refused, also if the answer is cached', asy
   t.match(refused, { status: 400, json: { code: 'malformed_request' } });
 });
 
-t.test('what is refused is refused again', async (t) => {
+t.test('a refused request is refused again', async (t) => {
   const strict = { ...BODY, options: { ...BODY.options, strict: true } };
   for (let times = 0; times < 4; times += 1) {
     const refused = await service.post(BULK_MARKET.slug, strict);

@@ -38,7 +38,7 @@ t.test('an abbreviation finds the name that it is of', async (t) => {
   t.strictSame(nearest('XY', names, 3), []);
 });
 
-t.test('of many thousand names few are compared, and a typo still finds its name', async (t) => {
+t.test('few of many thousand names are compared, and a typo still finds its name', async (t) => {
   const codes = Array.from({ length: 20_000 }, (_, n) => `CP-LI-${String(n).padStart(5, '0')}`);
   const all = [...codes, 'Nickel briquette', 'Zinc ingot, special high grade'];
   const names = new Names(all);

@@ -116,7 +116,7 @@ t.test('a change of a price has its record before and after', async (t) => {
   t.strictSame(Object.keys(json.data[0].after), Object.keys(second), 'in the same order');
 });
 
-t.test('what is before and after is what the answers of the past show', async (t) => {
+t.test('before and after are those of the past answers', async (t) => {
   const { database, service } = await published(t, 14, 30);
   const textOf = async (revision: number): Promise<string> =>
     (await database.pool.query('select revision_text($1) as text', [revision])).rows[0].text;

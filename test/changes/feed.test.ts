@@ -64,7 +64,7 @@ const WRONG_MARKET = `select s.revision, s.price_id from change_segment s
 
 for (const seed of [20_261_121, 7, 99]) {
   t.test(
-    `what random commits change is numbered without gap, in order, seed ${seed}`,
+    `changes of random commits are numbered without gap, in order, seed ${seed}`,
     async (t) => {
       const { pool } = await testDatabase(t);
       await writeMinimalData(pool);

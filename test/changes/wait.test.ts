@@ -46,7 +46,7 @@ const asleep = (waiting: Waiting, requests: number): Promise<void> =>
 
 const isHeard = ({ client }: TestDatabase): boolean => client.link.reportsCommits;
 
-t.test('who waits is answered as soon as something comes that he may see', async (t) => {
+t.test('a waiting request is answered at the first visible change', async (t) => {
   const waiting = await start(t);
   const { service, database, end } = waiting;
   const copper: Source = { ...service, key: await keyFor(database, ['prices:copper']) };
@@ -163,7 +163,7 @@ t.test('hundreds may wait: they hold no connection, and one reading serves them 
   t.ok(taken < 20, `${taken} connections were taken for it`);
 });
 
-t.test('who waits takes no place from those who are worked on', async (t) => {
+t.test('a waiting request uses no slot of the gate', async (t) => {
   const limits = { RUNNING_MAX: '1', WAITING_MAX: '0', CONCURRENT_MAX: '1' };
   const waiting = await start(t, limits);
   const { service, database, end } = waiting;

@@ -198,7 +198,7 @@ const STRANGE: readonly (readonly [what: string, answer: Answer, output: RegExp]
   ['without end', huge, /sent more than \d+ bytes: "\[0\],/],
 ];
 
-t.test('what is no answer of version 3 is an error that shows its beginning', async (t) => {
+t.test('an answer that is not of version 3 is an error that shows its beginning', async (t) => {
   for (const [what, answer, output] of STRANGE) {
     const { data, isError } = await ask([answer]);
     t.equal(isError, true, what);

@@ -15,7 +15,7 @@ t.test('a token that only a service of this folder accepts is marked as such', a
   t.match(await prices(t, env, ...ARGS), { code: 0, stdout: TOKEN, stderr: /^$/ });
 });
 
-t.test('what cannot be signed is refused by the setting that says so', async (t) => {
+t.test('a token that cannot be signed is refused with the name of the setting', async (t) => {
   const refused: [Record<string, string>, RegExp][] = [
     [{ JWT_JWKS_URL: 'https://issuer.example/keys' }, /^JWT_JWKS_URL: set, so /],
     [{ JWT_PUBLIC_KEY_FILE: 'issuer.pem' }, /^JWT_PUBLIC_KEY_FILE: set, so /],

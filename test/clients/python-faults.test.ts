@@ -98,7 +98,7 @@ except cp.PricesError as error: print(error, "after", time.monotonic() - begun)`
   }
 });
 
-t.test('what is no answer of version 3 is an error that shows its beginning', async (t) => {
+t.test('an answer that is not of version 3 is an error that shows its beginning', async (t) => {
   const html = `<html>${'x'.repeat(1_000)}</html>`;
   const whole = gzipSync(JSON.stringify({ ...OK, more: 'x'.repeat(1_000) }));
   const cases = [

@@ -100,7 +100,7 @@ t.test('a silent server, an endless answer and a slow one end with the deadline'
   }
 });
 
-t.test('what is no answer of version 3 is an error that shows its beginning', async (t) => {
+t.test('an answer that is not of version 3 is an error that shows its beginning', async (t) => {
   const html = `<html>${'x'.repeat(100_000)}</html>`;
   const page = { 'content-type': 'text/html; charset=utf-8' };
   const whole = gzipSync(JSON.stringify({ ...OK, more: 'x'.repeat(1_000) }));

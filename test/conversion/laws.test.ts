@@ -172,7 +172,7 @@ t.test('the price of its own currency and unit is unchanged', async (t) => {
   }
 });
 
-t.test('what cannot be converted is refused, with the reason', async (t) => {
+t.test('an impossible conversion is refused, with the reason', async (t) => {
   const price = { payable: false, currency: CURRENCY.USD, unit: unitOf('kilowatt-hour') };
   const toMass = { currency: CURRENCY.EUR, unit: unitOf('kilogram') };
   t.match(outcomeOf(price, toMass, RATES), { status: 'refused', reason: 'incompatible-unit' });

@@ -24,7 +24,7 @@ t.test('units of one dimension convert into one another, all others are refused'
   }
 });
 
-t.test('what needs a grade, moisture or a weight is refused', async (t) => {
+t.test('a conversion that needs a grade, moisture or a weight is refused', async (t) => {
   t.equal(between('kilowatt-hour', 'kilogram'), null);
   t.equal(between('piece', 'tonne'), null);
   t.equal(between('metric-ton-unit', 'tonne'), null);
@@ -52,7 +52,7 @@ t.test('a unit is found by id, name or symbol, whatever the case', async (t) => 
   t.equal(named(''), undefined);
 });
 
-t.test('of symbols that differ in case only, the exact one is meant', async (t) => {
+t.test('if symbols differ only in case, the exact one matches', async (t) => {
   const milli: Unit = { ...unitOf('gram'), id: 90, uuid: 'a', name: 'Milligram', symbol: 'mg' };
   const mega: Unit = { ...unitOf('gram'), id: 91, uuid: 'b', name: 'Megagram', symbol: 'Mg' };
   t.equal(unitNamed([milli, mega], 'Mg'), mega);

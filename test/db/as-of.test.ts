@@ -103,7 +103,7 @@ t.test('an instant waits for earlier commits that are not visible yet', async (t
   t.equal(await pending.answer, '2');
 });
 
-t.test('what identifies a source of rates never changes', async (t) => {
+t.test('the identity of a source of rates never changes', async (t) => {
   const { pool } = await testDatabase(t);
   await writeMinimalData(pool);
   const { message } = await failureOf(pool.query('update fx_source set is_sample = true'));

@@ -74,7 +74,7 @@ const CHANGES: Readonly<Record<string, string>> = {
   [`delete from fx_rate ${RATE}`]: 'fx:FED',
 };
 
-t.test('whatever readers see changes the hash, of its own part alone', async (t) => {
+t.test('every visible change changes the hash, of its own part alone', async (t) => {
   const database = await loadingDatabase(t);
   const { client, pool } = database;
   await describePrices(client, 'XX-1');

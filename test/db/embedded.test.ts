@@ -151,7 +151,7 @@ t.test('after a killed server the next start has the data, at the same address',
   await t.rejects(query(first.url, 'select'), { code: 'ECONNREFUSED' });
 });
 
-t.test('what crashes leave behind stops no start', async (t) => {
+t.test('files left by crashes prevent no start', async (t) => {
   const dataDir = await dataFolder(t);
   const [pid, ...beginning] = (await ownIdentity()).split(' ');
   const leases = join(dataDir, 'leases');

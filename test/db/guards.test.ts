@@ -71,7 +71,7 @@ t.test('a point carries the revision that wrote it, and no other', async (t) => 
   }
 });
 
-t.test('what was published is never truncated, and the past is never written', async (t) => {
+t.test('published data are never truncated, and the past is never written', async (t) => {
   const { pool } = await testDatabase(t);
   await writeMinimalData(pool);
   await writeMore(pool);

@@ -102,7 +102,7 @@ const commit = (pool: pg.Pool, world: World, steps: readonly Step[]): Promise<nu
   });
 
 t.test(
-  'whatever was published, corrected and withdrawn, every revision reads as it was',
+  'every revision reads as it was, after any publications, corrections and withdrawals',
   async (t) => {
     const { pool } = await testDatabase(t);
     const first = await writeMinimalData(pool);
@@ -138,7 +138,7 @@ t.test(
 );
 
 t.test(
-  'what a revision superseded is kept once, and what it made and changed itself is not',
+  'a superseded row is kept once, and an intermediate row of the same revision is not',
   async (t) => {
     const { pool } = await testDatabase(t);
     await writeMinimalData(pool);

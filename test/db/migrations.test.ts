@@ -58,7 +58,7 @@ t.test('the schema can be taken back without a trace and made again the same', a
   t.same(await migrateUp(db), [], 'and a second run has nothing to do');
 });
 
-t.test('of two migrations that start at once, one applies and both succeed', async (t) => {
+t.test('one of two concurrent migrations applies, and both succeed', async (t) => {
   const { db, url } = await testDatabase(t);
   const all = (await migrationStatus(db)).map(({ name }) => name);
   while ((await migrateDown(db)) !== null);

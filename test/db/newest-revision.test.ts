@@ -113,7 +113,7 @@ const loseAfter = ({ pool }: TestDatabase, number: number): Promise<void> =>
     await session.query(`delete from revision where number > ${number}`);
   });
 
-t.test('what was known of another epoch is forgotten, also at a smaller number', async (t) => {
+t.test('data of another epoch are dropped, also at a smaller number', async (t) => {
   const database = await worldOf(t);
   const { pool, client } = database;
   await commit(database, 'Two');

@@ -117,7 +117,7 @@ t.test('a statement fails as busy if every connection is busy; a COPY waits', as
 });
 
 t.test(
-  'who had an answer before always may wait, and goes first; of others only so many',
+  'requests with an answered statement may always wait, and have priority; others are limited',
   async (t) => {
     const { client, end } = await busyReader(t, { waitMs: 600_000, waitingMax: 1 }, [1]);
     const [begun, fresh] = [new AbortController().signal, new AbortController().signal];
@@ -201,7 +201,7 @@ t.test('points that wait as long as it takes leave room for others to wait', asy
   t.same(await Promise.all(points), ['1\n', '1\n', '1\n']);
 });
 
-t.test('who leaves while every connection is busy takes none', async (t) => {
+t.test('a request aborted while every connection is busy takes none', async (t) => {
   const { client, end } = await busyReader(t, { waitMs: 600_000 });
   const leaving = new AbortController();
   const waiting = failureOf(client.reads.query({ text: 'select 1' }, leaving.signal));

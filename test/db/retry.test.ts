@@ -16,7 +16,7 @@ const failing = (times: number, error: Error) => {
   return { calls, work };
 };
 
-t.test('what fails in passing is tried up to four times, what fails for good once', async (t) => {
+t.test('transient failures are tried up to four times, permanent ones once', async (t) => {
   const retries = new Retries(HOUR_MS);
   t.equal(await retries.run(failing(3, REFUSED).work, NEVER), 4);
   const always = failing(9, REFUSED);

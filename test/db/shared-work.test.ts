@@ -15,13 +15,13 @@ function counted(keep: number) {
   return { loads, read };
 }
 
-t.test('what was read is kept, and shared while it is read', async (t) => {
+t.test('a result is cached, and a running load is shared', async (t) => {
   const { read } = counted(2);
   t.same(await Promise.all([read('a'), read('a'), read('b')]), ['a 1', 'a 1', 'b 2']);
   t.same([await read('a'), await read('b')], ['a 1', 'b 2']);
 });
 
-t.test('what was used longest ago goes first', async (t) => {
+t.test('the least recently used entry is evicted first', async (t) => {
   const { read, loads } = counted(2);
   for (const key of ['a', 'b', 'a', 'c']) await read(key);
   t.same(loads, ['a', 'b', 'c']);

@@ -133,7 +133,7 @@ t.test('the record of a price opens by its code alone', async (t) => {
   await page.getByRole('heading', { name: 'No such price' }).waitFor();
 });
 
-t.test('as of a moment the lists mark what is of today', async (t) => {
+t.test('with asOf the lists mark the values of today', async (t) => {
   const { page, show } = await explorer.open(t);
   await show('asOf=2024-01-01');
   const heads = await page.locator('.overview th[scope="col"]').allInnerTexts();
@@ -143,7 +143,7 @@ t.test('as of a moment the lists mark what is of today', async (t) => {
   t.match(await page.locator('.filters h2').innerText(), 'counts of today');
 });
 
-t.test('as of a moment the page shows what was known then, and says so', async (t) => {
+t.test('with asOf the page shows the past data, and marks them as past', async (t) => {
   const { rows } = await database.pool.query(
     `select to_char(max(committed_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at
        from revision`,

@@ -88,7 +88,7 @@ t.test('every large answer is the same in each coding, and smaller', async (t) =
   }
 });
 
-t.test('who takes gzip as gladly as others gets it where the book has it ready', async (t) => {
+t.test('a client that accepts codings equally gets gzip if the book has it cached', async (t) => {
   const accept = 'gzip, deflate, br, zstd';
   const codings = {
     'includeSeries=true': 'gzip',

@@ -46,7 +46,7 @@ for (const url of [LIST, VALUES]) {
   });
 }
 
-t.test('what was committed is in the next list, its price and its day', async (t) => {
+t.test('a commit is in the next list, with its price and its day', async (t) => {
   const nickel = async () => {
     const { json } = await get(LIST);
     return (json as { data: Market[] }).data.find(({ slug }) => slug === 'nickel');
@@ -59,7 +59,7 @@ t.test('what was committed is in the next list, its price and its day', async (t
   t.same(await nickel(), { ...before, prices: (before?.prices ?? 0) + 1, firstDate: '1990-01-05' });
 });
 
-t.test('what was committed is in the next values', async (t) => {
+t.test('a commit is in the next values', async (t) => {
   const counted = async () => {
     const { json } = await get(VALUES);
     const { data } = json as { data: { products: { prices: number }[] } };

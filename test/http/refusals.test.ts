@@ -8,34 +8,31 @@ import { answerOf } from '../support/http/sockets.ts';
 const errorOf = (code: string): Error => Object.assign(new Error(code), { code });
 const LATE = errorOf('ERR_HTTP_REQUEST_TIMEOUT');
 
-t.test(
-  'who is too late together is refused in several turns, each once and in order',
-  async (t) => {
-    const codes: string[] = [];
-    const refusals = new Refusals(({ code }) => codes.push(code));
-    const sockets = Array.from({ length: 30 }, () => new PassThrough());
-    for (const socket of sockets) refusals.refuse(LATE, socket);
-    const refused = (): number => sockets.filter(({ writableEnded }) => writableEnded).length;
-    t.equal(refused(), 0, 'Node is not notified while it checks for timeouts');
-    let before = 0;
-    for (let turns = 0; before < sockets.length; turns += 1) {
-      t.ok(turns < 30, 'each turn refuses some');
-      await turn();
-      const now = refused();
-      t.ok(now - before <= 8, `${now - before} in one turn`);
-      t.same(
-        sockets.slice(0, now).map(({ writableEnded }) => writableEnded),
-        Array(now).fill(true),
-        'those who came first',
-      );
-      before = now;
-    }
-    t.same(codes, Array(30).fill('request_timeout'));
-    for (const socket of sockets) t.equal(answerOf(String(socket.read())).status, 408);
-  },
-);
+t.test('many late connections are refused in several turns, each once and in order', async (t) => {
+  const codes: string[] = [];
+  const refusals = new Refusals(({ code }) => codes.push(code));
+  const sockets = Array.from({ length: 30 }, () => new PassThrough());
+  for (const socket of sockets) refusals.refuse(LATE, socket);
+  const refused = (): number => sockets.filter(({ writableEnded }) => writableEnded).length;
+  t.equal(refused(), 0, 'Node is not notified while it checks for timeouts');
+  let before = 0;
+  for (let turns = 0; before < sockets.length; turns += 1) {
+    t.ok(turns < 30, 'each turn refuses some');
+    await turn();
+    const now = refused();
+    t.ok(now - before <= 8, `${now - before} in one turn`);
+    t.same(
+      sockets.slice(0, now).map(({ writableEnded }) => writableEnded),
+      Array(now).fill(true),
+      'those who came first',
+    );
+    before = now;
+  }
+  t.same(codes, Array(30).fill('request_timeout'));
+  for (const socket of sockets) t.equal(answerOf(String(socket.read())).status, 408);
+});
 
-t.test('who comes too late while others are refused is refused as well', async (t) => {
+t.test('a late request is refused even while others are being refused', async (t) => {
   const refusals = new Refusals(() => {});
   const [first, second] = [new PassThrough(), new PassThrough()];
   refusals.refuse(LATE, first);
@@ -45,7 +42,7 @@ t.test('who comes too late while others are refused is refused as well', async (
   t.equal(answerOf(String(second.read())).status, 408);
 });
 
-t.test('who left before it was refused is let go, and not counted', async (t) => {
+t.test('a connection closed before its refusal is not refused, and not counted', async (t) => {
   const codes: string[] = [];
   const refusals = new Refusals(({ code }) => codes.push(code));
   const socket = new PassThrough();
@@ -57,7 +54,7 @@ t.test('who left before it was refused is let go, and not counted', async (t) =>
   t.same(codes, ['request_timeout']);
 });
 
-t.test('what breaks a rule of HTTP is refused at once', async (t) => {
+t.test('a violation of HTTP is refused at once', async (t) => {
   const socket = new PassThrough();
   new Refusals(() => {}).refuse(errorOf('HPE_INVALID_METHOD'), socket);
   t.equal(answerOf(String(socket.read())).status, 400);
@@ -70,7 +67,7 @@ const arriving = (response: { headersSent: boolean; writableEnded: boolean } | n
     _httpMessage: response,
   });
 
-t.test('who ends in the midst of a request is answered, and not counted', async (t) => {
+t.test('a client that ends in the middle of a request is answered, and not counted', async (t) => {
   const codes: string[] = [];
   const refusals = new Refusals(({ code }) => codes.push(code));
   const leaver = arriving({ headersSent: false, writableEnded: false });
@@ -84,7 +81,7 @@ t.test('who ends in the midst of a request is answered, and not counted', async 
   t.equal(codes.length, 2, 'and one that ends in the midst of a head, for there is no request');
 });
 
-t.test('what has its answer is hung up on once that is out', async (t) => {
+t.test('an answered connection is closed once its answer is sent', async (t) => {
   const codes: string[] = [];
   const refusals = new Refusals(({ code }) => codes.push(code));
   for (const response of [null, { headersSent: true, writableEnded: true }]) {
@@ -97,7 +94,7 @@ t.test('what has its answer is hung up on once that is out', async (t) => {
   t.same(codes, []);
 });
 
-t.test('what is answered before it was refused is not refused any more', async (t) => {
+t.test('a request that was answered before its refusal is not refused', async (t) => {
   const codes: string[] = [];
   const refusals = new Refusals(({ code }) => codes.push(code));
   const [complete, last] = [new PassThrough(), new PassThrough()];

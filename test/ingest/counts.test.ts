@@ -7,7 +7,7 @@ const HEADER =
 const GOOD = 'aluminium,N,Bauxite,Spot,Price,Weekly,USD,t';
 const WRONG = 'aluminium,N,Bauxit,Spott,Price,Weekl,USD,t';
 
-t.test('of a refused file each row that has a fault is counted once', async (t) => {
+t.test('each faulty row of a refused file is counted once', async (t) => {
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A');
   await loadText(t, client, 'csv', points('A,2026-01-01,,100,,', 'A,2026-01-08,,100,,'));

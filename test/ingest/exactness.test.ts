@@ -50,7 +50,7 @@ t.test('a decimal keeps its value and loses only zeros that mean nothing', async
   for (const [text, plain] of Object.entries(cases)) t.equal(plainDecimal(text), plain, text);
 });
 
-t.test('what is no plain decimal is none', async (t) => {
+t.test('only a plain decimal is a number', async (t) => {
   const wrong = ['', ' ', '1 ', '+1', '.5', '5.', '1,5', '1e3', 'NaN', 'Infinity', '0x10', '1_000'];
   for (const text of [...wrong, '--1', '1.2.3', '\u0661', '1'.repeat(65)]) {
     t.equal(plainDecimal(text), null, JSON.stringify(text));
@@ -137,7 +137,7 @@ t.test(
   },
 );
 
-t.test('whatever the process accepts, the constraints of the database accept', async (t) => {
+t.test('the constraints of the database accept every value that the process accepts', async (t) => {
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const value = fc

@@ -29,7 +29,7 @@ function heldBy(keep: (text: string, index: number) => void): number {
   return process.memoryUsage().heapUsed - before;
 }
 
-t.test('what a load keeps of a file does not keep the blocks it was read in', async (t) => {
+t.test('texts that a load keeps do not retain the blocks of the file', async (t) => {
   const subjects = new SeriesNames();
   const problems = new Problems();
   const descriptions = new Descriptions(problems);

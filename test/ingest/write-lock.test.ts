@@ -109,7 +109,7 @@ t.test('an account that only reads cannot stop a load, whatever it locks', async
   });
 });
 
-t.test('where a superuser made the accounts, readers get no advisory lock at all', async (t) => {
+t.test('if a superuser created the accounts, readers cannot take advisory locks', async (t) => {
   const { pool } = (await roledDatabase(t)).as('service');
   for (const each of ADVISORY) {
     t.match((await failureOf(pool.query(each))).message, /permission denied for function/);

@@ -67,7 +67,7 @@ t.test('a client that waits for the reported time succeeds', async (t) => {
   t.pass();
 });
 
-t.test('what remains is what is allowed at once', async (t) => {
+t.test('the remaining count is the number of requests allowed at once', async (t) => {
   fc.assert(
     fc.property(rates, gaps, (rate, waits) => {
       const buckets = new Buckets(10);
@@ -86,7 +86,7 @@ t.test('what remains is what is allowed at once', async (t) => {
   t.pass();
 });
 
-t.test('what others took long ago has dripped out since', async (t) => {
+t.test('old counts of other instances have decayed', async (t) => {
   const rate = { perMinute: 60, burst: 10 };
   const buckets = new Buckets(3);
   buckets.take('a', rate, 0);
@@ -98,7 +98,7 @@ t.test('what others took long ago has dripped out since', async (t) => {
 });
 
 t.test(
-  'what others took counts here; what is full again is forgotten; memory is bounded',
+  'counts of other instances count here; full buckets are evicted; memory is bounded',
   async (t) => {
     const rate = { perMinute: 60, burst: 10 };
     const buckets = new Buckets(3);
@@ -122,7 +122,7 @@ t.test(
   },
 );
 
-t.test('what was allowed when it began is taken all the same, and owed', async (t) => {
+t.test('a request that was allowed at its start is charged even to an empty bucket', async (t) => {
   const buckets = new Buckets(10);
   const rate = { perMinute: 30, burst: 30 };
   for (let each = 0; each < 94; each += 1) buckets.charge('a', rate, 0);

@@ -33,7 +33,7 @@ async function turn(pool: TestDatabase['pool'], limits: Limits): Promise<void> {
   }
 }
 
-t.test('what others counted before an instance began is not held against anybody', async (t) => {
+t.test('counts from before the start of an instance are ignored', async (t) => {
   const { pool } = await testDatabase(t);
   // An instance that runs for long, and a client that was quiet for a while.
   await pool.query(`insert into rate_usage (instance, name, taken, updated_at)

@@ -30,7 +30,7 @@ async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise
 }
 
 t.test(
-  'what one instance counts, the others count as well; one that comes later starts clean',
+  'counts of one instance reach the others; a later instance starts without counts',
   async (t) => {
     const { pool } = await testDatabase(t);
     const exchanges: Exchange[] = [];

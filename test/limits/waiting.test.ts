@@ -90,7 +90,7 @@ t.test(
   },
 );
 
-t.test('who stays with one instance waits no longer than if there was no other', async (t) => {
+t.test('a client of one instance waits no longer than with a single instance', async (t) => {
   const rate = { perMinute: 600, burst: 60 };
   const retries = [[0, 500], [0]].map((offsets) => {
     const instances = new Instances(rate, offsets);

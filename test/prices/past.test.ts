@@ -108,7 +108,7 @@ const same = async (
   );
 };
 
-t.test('what was answered is answered again at its revision, to the byte', async (t) => {
+t.test('an answer is repeated at its revision, to the byte', async (t) => {
   await forAll(noted, (was) => same(t, was, { revision: was.revision }));
   t.ok(noted.length > 2000, `${noted.length} answers, seed ${SEED}`);
   t.ok(warnedLater > 0, `${warnedLater} told of a price that came later`);

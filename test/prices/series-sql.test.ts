@@ -80,7 +80,7 @@ async function bothTexts(priceIds: readonly number[], revision: number) {
   return { encoded, wanted };
 }
 
-t.test('whatever a table holds comes out as PostgreSQL itself prints it', async (t) => {
+t.test('every stored value is printed as PostgreSQL prints it', async (t) => {
   const { rows: ids } = await database.pool.query('select id from price order by id');
   const [first, second] = ids.map((each) => each.id);
   let points = 0;

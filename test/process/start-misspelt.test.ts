@@ -61,7 +61,7 @@ t.test(
   },
 );
 
-t.test('of several settings that it cannot start with each has its line', async (t) => {
+t.test('each of several unusable settings has a line', async (t) => {
   const service = startService(t, { PORT: 'abc', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://a/b' });
   t.equal(await service.ended, 2);
   const lines = service.stderr().trimEnd().split('\n');

@@ -227,7 +227,7 @@ t.test('an unreachable DATABASE_URL does not stop the start', async (t) => {
   t.equal(await service.ended, 0);
 });
 
-t.test('what it cannot start with is one line that names the setting', async (t) => {
+t.test('an unusable setting is one line that names it', async (t) => {
   const { url } = await seededDatabase(t);
   const port = await takenPort(t);
   const database = { DATABASE_URL: url };

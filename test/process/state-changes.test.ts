@@ -22,7 +22,7 @@ const changeTo = (state: string, message: string | null): StateChange => ({
   message,
 });
 
-t.test('what several workers notice is one line, each time that it happens', async (t) => {
+t.test('a state change that several workers report is one line, each time', async (t) => {
   const { logger, lines } = log();
   logWorkerStates(logger);
   for (let time = 0; time < 2; time += 1) {

@@ -70,7 +70,7 @@ t.test('faults of passwords are reported without the passwords', async (t) => {
   t.equal((await pool.query(accounts, [prefix])).rows.length, 0, 'and no account was made');
 });
 
-t.test('what it prints does the same when psql runs it', async (t) => {
+t.test('the printed script has the same effect in psql', async (t) => {
   const prefix = accountPrefix(t);
   const { url, pool } = await testDatabase(t);
   const { code, stdout } = await prices(t, {}, 'db', 'roles', '--print', '--prefix', prefix);

@@ -130,7 +130,7 @@ t.test('keys and prices are read by those who need them', async (t) => {
   );
 });
 
-t.test('what runs with the rights of the owner cannot be called by just anybody', async (t) => {
+t.test('functions with the rights of the owner are not executable by public', async (t) => {
   const { pool, prefix } = await roledDatabase(t);
   const { rows } = await pool.query<{ name: string; path: string; callers: string[] }>(
     `select proname as name, array_to_string(proconfig, ' ') as path,

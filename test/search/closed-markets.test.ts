@@ -52,7 +52,7 @@ for (const { slug, name, prefix } of MARKETS) {
     t.equal(own[0]?.code, `CP-${prefix}-0001`);
   });
 
-  t.test(`what is committed to other markets changes no answer of ${slug}`, async (t) => {
+  t.test(`commits to other markets change no answer of ${slug}`, async (t) => {
     const key = await keyFor(database, [scopeOf(slug)]);
     const other = slug === 'copper' ? 'nickel' : 'copper';
     const texts = ['unobtainium', 'unobtanium', `SECRET-${prefix}`, 'price', slug];

@@ -34,7 +34,7 @@ for (const [how, env] of [
   ['with the price book', {}],
   ['without it', { PRICE_BOOK_BYTES: '0' }],
 ] as const) {
-  t.test(`what was committed is in the next answer, ${how}`, async (t) => {
+  t.test(`a commit is in the next answer, ${how}`, async (t) => {
     const own = await testDatabase(t, { seeded: true });
     const search = asking(await serviceOn(t, own, env));
     const code = 'FRESHLY-ADDED';

@@ -205,7 +205,7 @@ t.test('the awkward cases are there', async (t) => {
   );
 });
 
-t.test('what was published wrong is corrected, and what it was is kept', async (t) => {
+t.test('a wrong publication is corrected, and the past keeps it', async (t) => {
   const corrected = await rowsOf<Record<string, string | number>>(
     `select p.code, s.date, s.corrections, s.mid, h.mid as before, h.corrections as earlier,
        at_first.mid as at_first, s.published_at > h.published_at as later

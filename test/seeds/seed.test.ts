@@ -193,42 +193,39 @@ t.test(
   },
 );
 
-t.test(
-  'what owners changed, corrected or removed stays, also when the seeds are newer',
-  async (t) => {
-    const { db, client } = await testDatabase(t, { seeded: true });
-    const nickel = priceId('CP-NI-0001');
-    await change(
-      db,
-      `update price set name = 'Renamed' where code = 'CP-NI-0002';
+t.test('manual changes, corrections and removals stay, also with newer seeds', async (t) => {
+  const { db, client } = await testDatabase(t, { seeded: true });
+  const nickel = priceId('CP-NI-0001');
+  await change(
+    db,
+    `update price set name = 'Renamed' where code = 'CP-NI-0002';
      update series set mid = 19000, high = 19100, corrections = 1
        where price_id = ${nickel} and date = '2026-06-30';
      delete from series where price_id = ${nickel} and date = '2026-06-29';
      delete from series where price_id = ${priceId('CP-BA-0017')};
      delete from price where code = 'CP-BA-0017';
      delete from fx_rate where date = '2026-06-30'`,
-    );
-    // Newer seeds are seeds that this database has not loaded.
-    await db.deleteFrom('load_batch').execute();
-    const before = await contentOf(db);
-    const { sample } = await seed(client);
-    t.same(sample, { prices: 0, points: 0, rates: 0, corrected: 0 });
-    const [batch] = await rowsOf<Record<string, string>>(
-      db,
-      'select rows, inserted, unchanged, outdated from load_batch',
-    );
-    // Corrections of the seeds; one correction, one removed point, 5 of the removed price, 9 rates.
-    const outdated = CORRECTION_COUNT + 1 + 1 + 5 + 9;
-    t.same(batch, {
-      rows: `${ROW_COUNT}`,
-      inserted: '0',
-      unchanged: `${ROW_COUNT - outdated}`,
-      outdated: `${outdated}`,
-    });
-    await db.deleteFrom('load_batch').execute();
-    t.equal(await contentOf(db), before);
-  },
-);
+  );
+  // Newer seeds are seeds that this database has not loaded.
+  await db.deleteFrom('load_batch').execute();
+  const before = await contentOf(db);
+  const { sample } = await seed(client);
+  t.same(sample, { prices: 0, points: 0, rates: 0, corrected: 0 });
+  const [batch] = await rowsOf<Record<string, string>>(
+    db,
+    'select rows, inserted, unchanged, outdated from load_batch',
+  );
+  // Corrections of the seeds; one correction, one removed point, 5 of the removed price, 9 rates.
+  const outdated = CORRECTION_COUNT + 1 + 1 + 5 + 9;
+  t.same(batch, {
+    rows: `${ROW_COUNT}`,
+    inserted: '0',
+    unchanged: `${ROW_COUNT - outdated}`,
+    outdated: `${outdated}`,
+  });
+  await db.deleteFrom('load_batch').execute();
+  t.equal(await contentOf(db), before);
+});
 
 t.test('a price of one’s own is no sample, though it has the code of one', async (t) => {
   const { db, client } = await testDatabase(t);

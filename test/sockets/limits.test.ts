@@ -98,7 +98,7 @@ t.test(
   },
 );
 
-t.test('who is turned away at once reads what others read who waited in vain', async (t) => {
+t.test('an immediate rejection has the same body as a rejection after a wait', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   const limits = { RUNNING_MAX: '1', WAITING_MAX: '1', WAITING_MS_MAX: '500' };
   const service = await startListening(t, database, { ...NO_BOOK, ...limits });

@@ -80,7 +80,7 @@ async function logLineOf({ lines }: ListeningService, requestId: string): Promis
   return JSON.parse(line() ?? '');
 }
 
-t.test('what is not HTTP gets a problem, and the connection is closed', async (t) => {
+t.test('malformed HTTP gets a problem, and the connection is closed', async (t) => {
   const service = await startListening(t, await testDatabase(t));
   for (const [what, send] of MALFORMED) {
     const sent = typeof send === 'function' ? send(service.key) : send;
@@ -132,7 +132,7 @@ t.test('garbage after a request never gets into an answer', async (t) => {
   t.ok(await isAlive(t, service));
 });
 
-t.test('what HTTP allows and is rare is understood', async (t) => {
+t.test('rare but valid HTTP is understood', async (t) => {
   const service = await startListening(t, await testDatabase(t));
   const status = async (...parts: string[]) => (await exchange(t, service.port, ...parts)).status;
   t.equal(await status('GET /live HTTP/1.0\r\n\r\n'), 200, 'HTTP/1.0 needs no host');

@@ -22,7 +22,7 @@ const SHARED = {
 const waiting = (statement: string): Promise<number> => lockWaits(database.pool, statement);
 
 for (const [path, statement] of Object.entries(SHARED)) {
-  t.test(`who asks for ${path} first and leaves does not end it for who came later`, async (t) => {
+  t.test(`the first request for ${path} can be aborted without effect on later ones`, async (t) => {
     const service = await startListening(t, database);
     const key = await keyFor(database, ['prices:nickel']);
     const [first, second] = [
@@ -45,7 +45,7 @@ for (const [path, statement] of Object.entries(SHARED)) {
     t.match(second.text, /^HTTP\/1\.1 200 /);
   });
 
-  t.test(`who waits for ${path} has his time, and no more`, async (t) => {
+  t.test(`a request that waits for ${path} has its own deadline`, async (t) => {
     const service = await startListening(t, database, { REQUEST_DEADLINE_MS: '300' });
     await whileLocked(database, async () => {
       const { status, json } = await exchange(t, service.port, getText(path, service.key));

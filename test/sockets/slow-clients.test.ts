@@ -45,7 +45,7 @@ t.test('a client that sends slowly, or nothing, is refused and let go', async (t
   t.same(failures(), []);
 });
 
-t.test('who completes a request after its time has one answer, and no other', async (t) => {
+t.test('a request completed after its timeout has exactly one answer', async (t) => {
   // Some are in time, and keep their connection after the answer.
   const env = { ...HASTY, KEEP_ALIVE_TIMEOUT_MS: '300' };
   const { port, key, failures } = await startListening(t, await testDatabase(t), env);

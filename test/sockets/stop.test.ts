@@ -108,17 +108,20 @@ t.test('a stop does not wait for idle connections', async (t) => {
   t.same(service.failures(), []);
 });
 
-t.test('what is asked while the service stops is answered, and the connection ends', async (t) => {
-  const service = await startListening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
-  const late = new RawConnection(t, service.port);
-  late.socket.write('GET /live HTTP/1.1\r\nHost: test\r\n\r\n');
-  await until('the answer has come', () => late.text.includes('"ok"'));
-  const stop = service.app.close();
-  late.socket.write(postText(service, 'nickel', {}));
-  const [, answer] = answersOf(await late.ended());
-  t.match(answer, { status: 200, headers: { connection: 'close' } });
-  await stop;
-});
+t.test(
+  'requests during a graceful shutdown are answered, and the connection is closed',
+  async (t) => {
+    const service = await startListening(t, await testDatabase(t), { STOP_GRACE_MS: '60000' });
+    const late = new RawConnection(t, service.port);
+    late.socket.write('GET /live HTTP/1.1\r\nHost: test\r\n\r\n');
+    await until('the answer has come', () => late.text.includes('"ok"'));
+    const stop = service.app.close();
+    late.socket.write(postText(service, 'nickel', {}));
+    const [, answer] = answersOf(await late.ended());
+    t.match(answer, { status: 200, headers: { connection: 'close' } });
+    await stop;
+  },
+);
 
 t.test('the last answer that is under way at a stop says that its connection ends', async (t) => {
   const database = await testDatabase(t);

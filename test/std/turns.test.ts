@@ -2,7 +2,7 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import t from 'tap';
 import { mapped, Slice, turn } from '../../src/std/turns.ts';
 
-t.test('of all work that waits one resumes in each turn of the event loop, in order', async (t) => {
+t.test('each turn of the event loop resumes one waiting work, in order', async (t) => {
   const log: string[] = [];
   for (const name of ['a', 'b', 'c']) void turn().then(() => log.push(name));
   for (let count = 0; count < 3; count += 1) {

@@ -172,7 +172,7 @@ t.test('a collector that fails, hangs or is not there changes no answer and no s
   t.ok(failing.texts.length > 0 && silent.texts.length > 0);
 });
 
-t.test('what the database refuses is a failed statement of a failed request', async (t) => {
+t.test('a statement error fails the spans of statement and request', async (t) => {
   const collector = await startCollector(t);
   const env = { ...ENV, OTEL_EXPORTER_OTLP_ENDPOINT: collector.address };
   const service = startService(t, env);

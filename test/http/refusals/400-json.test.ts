@@ -32,7 +32,7 @@ refuses('an empty body is not {}', {
   blank: ['  \n', NOT_JSON],
 });
 
-refuses('what is not JSON is refused', {
+refuses('invalid JSON is refused', {
   'a word': ['nickel', NOT_JSON],
   'cut short': ['{"filters":{"codes":["x"]}', NOT_JSON],
   'two documents': ['{} {}', NOT_JSON],
@@ -85,7 +85,7 @@ refuses('a body is nested no deeper than eight levels', {
   'a hundred thousand': ['['.repeat(100_000), DEEP],
 });
 
-t.test('what only looks like a fault reaches the rules of the body', async (t) => {
+t.test('valid but suspicious JSON reaches the validation of the body', async (t) => {
   for (const body of [
     nested('[', ']', 8),
     '{"a":"{\\"b\\":1,\\"b\\":2}"}',

@@ -7,7 +7,7 @@ import { recordFigures } from '../../support/run/faults.ts';
 const unknownMembers = (count: number): Record<string, number> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, index]));
 
-t.test('however many members are unknown, a body with one is refused', async (t) => {
+t.test('a body with unknown members is refused, however many they are', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t));
   for (const count of [1, 99, 100, 101, 399, 400, 401, 3_000, 9_000]) {
     for (const body of [
@@ -23,7 +23,7 @@ t.test('however many members are unknown, a body with one is refused', async (t)
   }
 });
 
-t.test('of more members than any request has none is looked at', async (t) => {
+t.test('no member is checked if there are more than any request has', async (t) => {
   const service = await serviceOn(t, await seededDatabase(t));
   const errorsTo = async (count: number) =>
     (await service.post('nickel', { filters: unknownMembers(count) })).json.errors;
@@ -52,16 +52,22 @@ t.test('unknown members do not hide what else is wrong', async (t) => {
   t.ok(pointers.includes('/filters/dateFrom') && pointers.includes('/filters/products'));
 });
 
-t.test('of a list that is too long the items are looked at up to the first that is', async (t) => {
-  const service = await serviceOn(t, await seededDatabase(t));
-  const errorsOf = async (values: readonly unknown[]) => {
-    const { json } = await service.post('nickel', { filters: { codes: values } });
-    return json.errors.map((each: { pointer: string; code: string }) => [each.pointer, each.code]);
-  };
-  const tooMany = ['/filters/codes', 'too_many_items'];
-  const long = Array.from({ length: 20_000 }, (_, at) => (at === 500 || at === 501 ? 1 : 'CP'));
-  t.same(await errorsOf(long), [['/filters/codes/500', 'wrong_type'], tooMany]);
-});
+t.test(
+  'the items of a too long list are checked up to the first one beyond the limit',
+  async (t) => {
+    const service = await serviceOn(t, await seededDatabase(t));
+    const errorsOf = async (values: readonly unknown[]) => {
+      const { json } = await service.post('nickel', { filters: { codes: values } });
+      return json.errors.map((each: { pointer: string; code: string }) => [
+        each.pointer,
+        each.code,
+      ]);
+    };
+    const tooMany = ['/filters/codes', 'too_many_items'];
+    const long = Array.from({ length: 20_000 }, (_, at) => (at === 500 || at === 501 ? 1 : 'CP'));
+    t.same(await errorsOf(long), [['/filters/codes/500', 'wrong_type'], tooMany]);
+  },
+);
 
 /** Bodies that would change every object, were their members ever copied one by one. */
 const polluting = (name: string): string[] => [

@@ -75,7 +75,7 @@ t.test('a request with nothing wrong gets as far as the database', async (t) => 
   t.same([status, json.code], [503, 'database_unavailable']);
 });
 
-t.test('of two violations the earlier check is reported, and no SQL runs for either', async (t) => {
+t.test('the earlier of two violations is reported, and no SQL runs for either', async (t) => {
   for (const [index, first] of FAULTS.entries()) {
     for (const second of FAULTS.slice(index)) {
       const { status, json } = await service.request(requestWith([first, second]));
@@ -88,7 +88,7 @@ t.test('of two violations the earlier check is reported, and no SQL runs for eit
   }
 });
 
-t.test('of all violations the earliest check is reported', async (t) => {
+t.test('the earliest of all violations is reported', async (t) => {
   for (const index of FAULTS.keys()) {
     const [first, ...later] = FAULTS.slice(index);
     if (!first) continue;

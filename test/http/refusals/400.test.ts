@@ -177,16 +177,13 @@ refuses('all violations are reported together', {
   ],
 });
 
-t.test(
-  'of more than a hundred violations the first hundred are reported, and that there are more',
-  async (t) => {
-    for (const body of [
-      filters({ codes: many(150, 1) }),
-      filters(Object.fromEntries(many(150).map((_, index) => [`member ${index}`, 1]))),
-    ]) {
-      const { json } = await post('nickel', body);
-      t.equal(json.errors.length, 100);
-      t.equal(json.detail, 'More than 100 rules are broken; errors names the first 100');
-    }
-  },
-);
+t.test('the first hundred of more violations are reported, and that there are more', async (t) => {
+  for (const body of [
+    filters({ codes: many(150, 1) }),
+    filters(Object.fromEntries(many(150).map((_, index) => [`member ${index}`, 1]))),
+  ]) {
+    const { json } = await post('nickel', body);
+    t.equal(json.errors.length, 100);
+    t.equal(json.detail, 'More than 100 rules are broken; errors names the first 100');
+  }
+});

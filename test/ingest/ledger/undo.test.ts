@@ -68,7 +68,7 @@ A,2026-01-15,6,${AT},,
     loadText(t, client, 'csv', points(`A,2026-01-01,,3.0,,${AT}`), { vintage: '2026-02-01' }),
 };
 
-t.test('what was before any kind of batch is there again after its undo', async (t) => {
+t.test('an undo of any kind of batch restores the data before it', async (t) => {
   const database = await loadingDatabase(t);
   const { client, pool } = database;
   await describePrices(client, 'A', 'B');

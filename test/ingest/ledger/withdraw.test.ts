@@ -101,7 +101,7 @@ t.test('a range, a whole price or a file can be withdrawn', async (t) => {
   t.strictSame(await seriesOf(pool, 'A'), []);
 });
 
-t.test('what is not there is named, and nothing is withdrawn', async (t) => {
+t.test('missing points are named, and nothing is withdrawn', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   await describePrices(client, 'A', 'B');
   await loadText(t, client, 'csv', PUBLISHED);

@@ -39,7 +39,7 @@ t.test('dates are read by their pattern only; a month, quarter or year is its la
   t.end();
 });
 
-t.test('what is no pattern is refused in words', (t) => {
+t.test('an invalid pattern is refused with a message', (t) => {
   const cases: Record<string, RegExp> = {
     'dd.MM.yy': /a year has four digits: yyyy/,
     'dd.mm.yyyy': /a month is MM/,

@@ -119,7 +119,7 @@ for (const [kind, cases] of Object.entries({
   });
 }
 
-t.test('what a workbook says of its own size is not believed', async (t) => {
+t.test('the stated size of a workbook is not trusted', async (t) => {
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const row = (number: number) =>

@@ -20,7 +20,7 @@ t.test('a mapping that is right is taken, with its SHA-256 and the lines of its 
   t.end();
 });
 
-t.test('what is no YAML of ours is refused with its line', (t) => {
+t.test('unsupported YAML is refused with its line', (t) => {
   const cases: Record<string, RegExp> = {
     '': /mapping\.yaml:1: The value is missing: expected a mapping/,
     '- code': /mapping\.yaml:1: Expected a mapping/,

@@ -24,7 +24,7 @@ dateColumns: { first: 2, pattern: yyyy }
 published: { currency: USc, unit: Tonne }
 `;
 
-t.test('what the data refuse is named by its cell, with what stands in it', async (t) => {
+t.test('a refused cell is named, with its content', async (t) => {
   const { client } = await loadingDatabase(t);
   await describePrices(client, 'A', 'B');
   await loadText(t, client, 'csv', points('A,2022-12-31,,4.3,,', 'B,2021-12-31,,5,,'));
@@ -78,7 +78,7 @@ numbers: { decimal: comma }
   ]);
 });
 
-t.test('of the values of one row only those that are wrong are set aside', async (t) => {
+t.test('only the wrong values of a row are rejected', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   await describePrices(client, 'A', 'B');
   await loadText(t, client, 'csv', points('B,2021-12-31,,2,,'));

@@ -295,7 +295,7 @@ t.test('every currency is reported where the source has no rate, or does not exi
   }
 });
 
-t.test('what lacks rates is what an independent look at the dates says', async (t) => {
+t.test('missing rates are those of an independent calculation', async (t) => {
   const random = randomOf(20_261_125);
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   const seen = new Map<string, number>();

@@ -86,7 +86,7 @@ t.test('a price without points has one row, with date and values empty', async (
   );
 });
 
-t.test('what $metadata says is in headers where there is no $metadata', async (t) => {
+t.test('formats without $metadata have its content in headers', async (t) => {
   const filters = { regions: ['Eurpe', 'Süd “-” \u{1F30D}'], products: ['nickel briquette'] };
   const { json, headers: plain } = await ask('nickel', { filters }, 'application/json');
   t.equal(plain['x-warnings'], undefined);
