@@ -62,10 +62,10 @@ export function observe(columns: Columns, conversion: Conversion | null): Observ
 }
 
 /**
- * A bound on the relative error of a stored integer times its factor, in doubles. A factor is
- * rounded five times (the quotient of the legs, its decimals, the unit, the product of both, the
- * decimals of the point), the product with the integer once, and a power of ten once more. Each
- * rounding is at most 2^-53, less than 1.2e-16.
+ * A bound on the relative error of a stored integer times its factor, in doubles. Seven roundings
+ * contribute, each of at most 2^-53, less than 1.2e-16. Five are those of the factor: the quotient
+ * of the legs, its decimals, the unit, the product of both, and the decimals of the point. The
+ * others are the product with the integer and a power of ten.
  */
 export const FACTOR_ERROR = 1e-15;
 

@@ -73,8 +73,8 @@ function decimalsOfDouble(amount: number): number {
 }
 
 /**
- * Above this error a double is too coarse for rounding. It is far below one half, so that a number
- * near a power of ten may get the decimals of either side: both round to that power of ten.
+ * Above this error a double is too coarse for rounding. The error is far below one half. A number
+ * near a power of ten may thus get the decimals of either side: both round to that power of ten.
  */
 const GUARD_MOST = 0.02;
 

@@ -54,9 +54,10 @@ export class Primary {
   }
 
   /**
-   * Returns a settled time at or after an instant (UTC with microseconds), `future` if the clock of
-   * the primary has not reached the instant, or null if no primary answers. Concurrent calls share
-   * one query that begins after them.
+   * Finds a settled time at or after an instant (UTC with microseconds). Concurrent calls share one
+   * query that begins after them.
+   * @returns `future` if the clock of the primary has not reached the instant, null if no primary
+   *   answers
    */
   async settledAt(instant: string): Promise<SettledTime | 'future' | null> {
     if (this.#options.urls().length === 0) return null;

@@ -71,7 +71,7 @@ type StatementWork<T> = (client: pg.PoolClient) => Promise<T>;
 interface StatementKind {
   readonly isCopy: boolean;
   /**
-   * True if the answer to the client may have begun, and must not be truncated under load: the
+   * True if the answer to the client may have begun. It must not be truncated under load, so the
    * statement waits for a connection without a timeout, and is retried for longer.
    */
   readonly isUntimed: boolean;

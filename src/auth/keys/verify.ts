@@ -100,8 +100,9 @@ async function lookUp(
 /**
  * Checks the key of a request. Expiry and revocation are reported only to a client that knows the
  * secret. The database clock decides about expiry, because clocks of instances may differ.
- * @throws Problem invalid_api_key, api_key_expired, api_key_revoked; auth_unavailable if the
- *   lookup fails; DatabaseFailure if the database is busy or lacks the schema
+ * @throws Problem invalid_api_key, api_key_expired or api_key_revoked, and auth_unavailable if the
+ *   lookup fails
+ * @throws DatabaseFailure if the database is busy or lacks the schema
  */
 export async function verifyKey(find: FindApiKey, text: string): Promise<Principal> {
   const publicId = publicIdOf(text);

@@ -23,7 +23,7 @@ import { AnswerTimeout, destroySocket, withTimeout } from './timeout.ts';
 export type LinkState = 'up' | 'away' | 'down';
 
 /**
- * Receives the payload of each commit notification, or null if notifications may have been
+ * Receives the payload of each commit notification. Receives null if notifications may have been
  * missed: the connection was lost or made, or a check found a revision without a notification.
  */
 type CommitListener = (payload: string | null) => void;
