@@ -36,27 +36,30 @@ async function schemaOf(db: Kysely<Database>): Promise<string[]> {
 
 const ofMigrator = (part: string): boolean => /kysely_migration|migration_file/.test(part);
 
-t.test('the schema can be taken back without a trace and made again the same', async (t) => {
-  const { db } = await testDatabase(t);
-  const before = await schemaOf(db);
-  t.ok(before.length > 300);
-  const all = (await migrationStatus(db)).map(({ name }) => name);
-  for (const name of all.toReversed()) t.equal(await migrateDown(db), name);
-  t.same(
-    (await schemaOf(db)).filter((part) => !ofMigrator(part)),
-    [],
-  );
-  t.equal(await isSchemaCurrent(db), false);
-  t.same(
-    await migrationStatus(db),
-    all.map((name) => ({ name, executedAt: null, state: 'pending' })),
-  );
-  t.equal(await migrateDown(db), null, 'there is nothing more to roll back');
-  t.same(await migrateUp(db), all);
-  t.same(await schemaOf(db), before);
-  t.equal(await isSchemaCurrent(db), true);
-  t.same(await migrateUp(db), [], 'and a second run has nothing to do');
-});
+t.test(
+  'all migrations can be rolled back without a trace, and run again with the same result',
+  async (t) => {
+    const { db } = await testDatabase(t);
+    const before = await schemaOf(db);
+    t.ok(before.length > 300);
+    const all = (await migrationStatus(db)).map(({ name }) => name);
+    for (const name of all.toReversed()) t.equal(await migrateDown(db), name);
+    t.same(
+      (await schemaOf(db)).filter((part) => !ofMigrator(part)),
+      [],
+    );
+    t.equal(await isSchemaCurrent(db), false);
+    t.same(
+      await migrationStatus(db),
+      all.map((name) => ({ name, executedAt: null, state: 'pending' })),
+    );
+    t.equal(await migrateDown(db), null, 'there is nothing more to roll back');
+    t.same(await migrateUp(db), all);
+    t.same(await schemaOf(db), before);
+    t.equal(await isSchemaCurrent(db), true);
+    t.same(await migrateUp(db), [], 'and a second run has nothing to do');
+  },
+);
 
 t.test('one of two concurrent migrations applies, and both succeed', async (t) => {
   const { db, url } = await testDatabase(t);

@@ -35,27 +35,30 @@ t.test(
   },
 );
 
-t.test('a transaction has one revision, also around a savepoint that was taken back', async (t) => {
-  const { pool } = await testDatabase(t);
-  await writeMinimalData(pool);
-  const numbers = await inTransaction(pool, async (client) => {
-    const open = async () => (await client.query("select open_revision('x') as n")).rows[0].n;
-    await client.query('savepoint a');
-    const first = await open();
-    await client.query('rollback to savepoint a');
-    const { message } = await failureOf(
-      client.query('savepoint b').then(() => client.query(insertOf('series', pointRow()))),
-    );
-    t.equal(message, 'a change of series needs a revision of its own');
-    await client.query('rollback to savepoint b');
-    const again = [await open(), await open()];
-    await client.query(insertOf('series', pointRow()));
-    return [first, ...again];
-  });
-  t.same(numbers, ['2', '2', '2']);
-  const { rows } = await pool.query('select current_revision() as open, revision from series');
-  t.same(rows, [{ open: null, revision: '2' }], 'and none is open after it');
-});
+t.test(
+  'a transaction has one revision, also around a savepoint that was rolled back',
+  async (t) => {
+    const { pool } = await testDatabase(t);
+    await writeMinimalData(pool);
+    const numbers = await inTransaction(pool, async (client) => {
+      const open = async () => (await client.query("select open_revision('x') as n")).rows[0].n;
+      await client.query('savepoint a');
+      const first = await open();
+      await client.query('rollback to savepoint a');
+      const { message } = await failureOf(
+        client.query('savepoint b').then(() => client.query(insertOf('series', pointRow()))),
+      );
+      t.equal(message, 'a change of series needs a revision of its own');
+      await client.query('rollback to savepoint b');
+      const again = [await open(), await open()];
+      await client.query(insertOf('series', pointRow()));
+      return [first, ...again];
+    });
+    t.same(numbers, ['2', '2', '2']);
+    const { rows } = await pool.query('select current_revision() as open, revision from series');
+    t.same(rows, [{ open: null, revision: '2' }], 'and none is open after it');
+  },
+);
 
 t.test('numbers have no gap and times grow strictly, however many write at once', async (t) => {
   const { pool, db } = await testDatabase(t);

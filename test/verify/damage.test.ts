@@ -25,7 +25,7 @@ t.test('every kind of damage is found, and named by its rule', async (t) => {
     const found = await foundAfter(pool, sql);
     t.strictSame(found.sort(), [...rules].sort(), what);
   }
-  t.strictSame(await foundAfter(pool, []), [], 'and was taken back');
+  t.strictSame(await foundAfter(pool, []), [], 'and was rolled back');
 });
 
 t.test('there is damage for every rule', async (t) => {

@@ -71,8 +71,8 @@ export const addMigrate = command({
   name: 'migrate',
   summary: 'migrate the schema to this version',
   description:
-    'Runs the migrations that the database lacks, each in a transaction of its own, while ' +
-    'readers go on. Two runners at once wait for each other.',
+    'Runs the migrations that the database lacks, each in a separate transaction, without ' +
+    'blocking readers. Concurrent runs wait for each other.',
   options: [
     option('--status', 'only list the migrations and when they ran'),
     option('--dry-run', 'only print the SQL that would run; nothing is run or locked'),
@@ -81,9 +81,9 @@ export const addMigrate = command({
     json(),
   ],
   help: `
-A run also adds the markets and scopes of the catalog that the database lacks, and brings the
-rights of accounts made by "db roles" to this version. A table that is in use is tried again
-for half a minute; then, and after a crash, run it again: it goes on where it was.
+A run also adds missing markets and scopes of the catalog, and updates the rights of accounts
+that "db roles" created. A locked table is retried for half a minute. After that, or after a
+crash, run the command again: it continues where it stopped.
 
 Examples:
   ${PROGRAM} db migrate

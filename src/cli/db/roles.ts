@@ -44,8 +44,8 @@ export const addRoles = command({
   name: 'roles',
   summary: 'make the accounts of the database, each with the rights it needs',
   description:
-    'Makes the accounts that the service, loads, keys and migrations use, and brings the ' +
-    'rights of each to what it needs and no more. Run again, it does so again.',
+    'Creates the accounts of the service, loads, keys and migrations, and grants each exactly ' +
+    'the rights that it needs. Can be repeated.',
   options: [
     option('--prefix <name>', 'what the names of the accounts begin with').default(ROLE_PREFIX),
     option('--passwords', 'read passwords from the input, a line each: service <password>'),
@@ -54,8 +54,8 @@ export const addRoles = command({
   ],
   help: `
 DATABASE_URL must name an account that may create roles and that owns the database, or a
-superuser. A password has 8 to 256 printable characters of ASCII. It never stands on a command
-line, and the server gets its SCRAM digest only.
+superuser. A password has 8 to 256 printable characters of ASCII. It never appears on a
+command line, and the server receives only its SCRAM verifier.
 
 Examples:
   ${PROGRAM} db roles --print | less

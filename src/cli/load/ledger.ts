@@ -156,13 +156,13 @@ function undoLines(preview: UndoPreview): string[] {
     `${code} "${name}"`;
   const value = ({ values, ...each }: DatedValue) => changeText({ ...each, before: values });
   const lines = [
-    ...section('Prices taken back', preview.removedPrices, price),
-    ...section('Prices brought back', preview.restoredPrices, price),
+    ...section('Prices removed', preview.removedPrices, price),
+    ...section('Prices restored', preview.restoredPrices, price),
     ...section('Prices described as before', preview.changedPrices, price),
-    ...section('Names taken back', preview.removedNames, ({ kind, name }) => `${kind} "${name}"`),
+    ...section('Names removed', preview.removedNames, ({ kind, name }) => `${kind} "${name}"`),
     ...section('Values withdrawn', preview.withdrawn, value),
     ...section('Values as before', preview.corrected, changeText),
-    ...section('Values brought back', preview.restored, value),
+    ...section('Values restored', preview.restored, value),
   ];
   return lines.length > 0 ? lines : ['The batch changed nothing.'];
 }

@@ -216,9 +216,9 @@ async function resolveSnapshot(
 const KEY_MAX = 512;
 
 /**
- * A text that is the same for requests that ask the same: an answer depends on nothing else but the
- * state of the data and, where it names codes, the markets open to who asks.
- * @param body its bytes, a character for each
+ * A text that is equal for equal requests. Apart from them, an answer depends only on the state of
+ * the data and, if the request names codes, on the markets that the principal may read.
+ * @param body the bytes of the body, one character each
  */
 export function requestKey({ method, url, headers }: FastifyRequest, body: string): string {
   const { accept = '', 'accept-encoding': coding = '' } = headers;
