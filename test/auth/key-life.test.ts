@@ -152,7 +152,7 @@ t.test(
     ]) {
       await t.rejects(pool.query(statement), /refused|never changes/, statement);
     }
-    t.equal((await readAudit(db, { limit: 10 })).length, 4, 'what was refused is not noted');
+    t.equal((await readAudit(db, { limit: 10 })).length, 4, 'a refused change is not recorded');
     await pool.query('delete from api_key_scope');
     await pool.query('delete from api_key');
     t.match(await readAudit(db, { limit: 2 }), [

@@ -105,7 +105,7 @@ t.test('a database that fails is a 503 that says when to come back, never a 401'
   t.match(answer.headers['retry-after'], /^[1-5]$/);
   t.equal(answer.headers['www-authenticate'], undefined);
   const typo = await get(app, `${key}x`);
-  t.equal(typo.statusCode, 401, 'what needs no database is still answered');
+  t.equal(typo.statusCode, 401, 'requests without the database are still answered');
   t.equal((await app.inject('/nickel')).statusCode, 401);
 });
 

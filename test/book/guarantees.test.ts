@@ -132,7 +132,7 @@ t.test('a walk is read from the book for as long as nothing of it was committed'
   t.equal(third.ofBook, 2, 'other scopes do not concern it');
   await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
   const old = await page({ cursor: second.cursor });
-  t.same([old.ofBook, old.revision], [0, first.revision], 'what is past the database answers');
+  t.same([old.ofBook, old.revision], [0, first.revision], 'the database answers for the past');
 });
 
 t.test('a request for data outside the book is answered, and the data are read once', async (t) => {
@@ -168,7 +168,7 @@ t.test('a longest answer gives the event loop back while it is written', async (
   const { turns: before, points } = turns;
   const mb = await longAnswer();
   t.ok(mb > 16, `${mb} MB: a shorter one is held as a whole`);
-  t.ok(turns.points - points < 20_000, 'what is counted as work would take no turn');
+  t.ok(turns.points - points < 20_000, 'counted work alone would not yield');
   const passed = turns.turns - before;
   t.ok(passed >= Math.floor(mb / 1.2), `${passed} turns while ${mb} MB are written`);
 });

@@ -65,7 +65,7 @@ t.test('a waiting request is answered at the first visible change', async (t) =>
   t.match(own.changes, [{ code: 'T-3', market: 'copper' }]);
   t.equal(own.changes.length, 1);
   const again = await fetchChanges(service, `after=${end}&wait=25`);
-  t.equal(again.changes.length, 2, 'what is there already is not waited for');
+  t.equal(again.changes.length, 2, 'present changes are returned without a wait');
   t.equal(again.next, own.next);
 });
 
@@ -92,7 +92,7 @@ t.test('without a visible change, a 204 names the position to continue from', as
   const all = await fetchChanges(service, `after=${end}`);
   t.equal(next, all.next, 'past what he may not see');
   const now = await fetchChanges(copper, `after=${end}&wait=0`);
-  t.same([now.status, now.text, now.next], [200, '', all.next], 'who does not wait has a 200');
+  t.same([now.status, now.text, now.next], [200, '', all.next], 'a request without wait gets 200');
 });
 
 t.test(
@@ -117,7 +117,7 @@ t.test(
     t.equal(
       (await fetchChanges(service, `after=${end}`)).status,
       200,
-      'who does not wait needs no place',
+      'a request without wait needs no slot',
     );
     const refused = await fetchChanges(service, 'after=nowhere&wait=25');
     t.equal(refused.status, 400);
@@ -175,7 +175,7 @@ t.test('a waiting request uses no slot of the gate', async (t) => {
   const busy = await Promise.all([1, 2, 3, 4, 5, 6].map(() => fetchChanges(service, '')));
   t.ok(
     busy.some(({ status }) => status === 429 || status === 503),
-    'who does not wait is among them',
+    'requests without wait are among them',
   );
 });
 

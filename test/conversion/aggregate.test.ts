@@ -214,7 +214,7 @@ t.test('minimum and maximum are exact where doubles cannot distinguish values', 
       return textsOf(aggregatedPoints(observations, monthly, { decimals: 0 }).mid);
     };
     t.same(pick('min', rows), [`${n}`], 'the tie itself, to even');
-    t.same(pick('max', rows.slice(1)), [`${n + 1n}`], 'what lies above the tie');
+    t.same(pick('max', rows.slice(1)), [`${n + 1n}`], 'the value above the tie');
     t.same(pick('first', rows), [`${n + 1n}`]);
     t.same(pick('last', rows.slice(0, 2)), [`${n}`]);
   }

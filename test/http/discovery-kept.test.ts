@@ -34,7 +34,7 @@ for (const url of [LIST, VALUES]) {
     if (url === VALUES) return;
     const { data } = json as { data: { slug: string; authorized: boolean }[] };
     const open = data.filter(({ authorized }) => authorized).map(({ slug }) => slug);
-    t.same(open, ['nickel'], 'who may read what is asked for each');
+    t.same(open, ['nickel'], 'authorized depends on the credential');
   });
 
   t.test(`many who ask for ${url} at once after a commit share one reading`, async (t) => {

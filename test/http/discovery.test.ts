@@ -161,7 +161,7 @@ t.test('the ETag changes with the data and with the caller, never by itself', as
     (await other.request({ method: 'GET', url, headers: { 'x-api-key': key } })).headers['etag'];
   const [list, filters] = [await tagOf('/v3/prices'), await tagOf('/v3/prices/nickel/filters')];
   t.equal(await tagOf('/v3/prices'), list);
-  t.not(await tagOf('/v3/prices', few), list, 'what is authorized differs');
+  t.not(await tagOf('/v3/prices', few), list, 'authorized differs');
   await inRevision(own.pool, insertOf('series', pointRow()));
   t.not(await tagOf('/v3/prices'), list);
   t.not(await tagOf('/v3/prices/nickel/filters'), filters);

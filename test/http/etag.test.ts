@@ -50,7 +50,7 @@ t.test('If-None-Match is a list, compared weakly, or a star', async (t) => {
   }
   for (const query of ['currency=ABC', 'codes=none&strict=true', 'regoins=x']) {
     const { status, headers } = await get(query, { 'if-none-match': '*' });
-    t.equal(status, 400, 'what is refused is no answer that one could have');
+    t.equal(status, 400, 'a refusal matches no tag');
     t.equal(headers['etag'], undefined);
     t.equal(headers['cache-control'], 'no-store');
   }

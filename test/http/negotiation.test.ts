@@ -49,7 +49,7 @@ t.test('the coding is the one that the client wants most, then the best bargain'
   for (const [accept, wanted] of Object.entries(WANTED)) t.equal(shown(accept), wanted, accept);
   t.equal(shown(undefined), 'plain');
   const ready = ['gzip', 'zstd', 'br'] as const;
-  t.equal(shown('gzip, br, zstd', ready), 'gzip or plain', 'what is offered first');
+  t.equal(shown('gzip, br, zstd', ready), 'gzip or plain', 'the preferred type');
   t.equal(shown('gzip;q=0.9, br', ready), 'br or plain');
 });
 

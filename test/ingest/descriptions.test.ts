@@ -137,7 +137,7 @@ t.test('a market that does not exist hides nothing else that is wrong with its r
       [2, 'market', 'missing_value'],
       [2, 'frequency', 'unknown_value'],
     ],
-    'what is not said of a price that may be another is not missed',
+    'members that may be missing are not reported',
   );
 });
 

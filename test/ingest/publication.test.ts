@@ -96,7 +96,7 @@ t.test(
         ['201', first, 0],
         ['300', first, 0],
       ],
-      'what was never corrected here was published once',
+      'uncorrected values were published once',
     );
   },
 );

@@ -47,7 +47,7 @@ t.test('counts from before the start of an instance are ignored', async (t) => {
   await turn(pool, limits);
   const verdict = limits.takeRequest('key:a', OWN, monotonicMs());
   t.match(verdict, { isAllowed: true });
-  t.ok((verdict?.remaining ?? 10) < 9, 'what they have counted since does count');
+  t.ok((verdict?.remaining ?? 10) < 9, 'later counts count');
 });
 
 t.test(

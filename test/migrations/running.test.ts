@@ -152,7 +152,7 @@ t.test('an index is built beside readers and writers, and again after a crash', 
         `select indisvalid from pg_index where indexrelid = 'made'::regclass`,
       )
     ).rows;
-  t.same(await valid(), [{ indisvalid: false }], 'what is left is no index yet');
+  t.same(await valid(), [{ indisvalid: false }], 'the remaining index is invalid');
   const { url: mended } = await migrationsWith(t, {
     '0101-index': {
       up: `drop index concurrently if exists made;;

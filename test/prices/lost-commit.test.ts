@@ -52,7 +52,7 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
     'reference data': () => referenceReader(1)(db, { epoch: 'e', reference: revision }),
     'the source of rates': () => rateSource(db, 'ECB', revision),
     rates: () => ratesReader(1)(db, 'e', rates),
-    'what the book reads anew': () => changedIn(reads, 'nickel', '0', revision, signal),
+    'the refresh of the book': () => changedIn(reads, 'nickel', '0', revision, signal),
     'places in the feed': () =>
       runsOf(db, { markets: new Map([[1, 'x']]), after: '0', until: '9', limit: 1, revision }),
     'changed points': async () => changedPoints(db, await run()),

@@ -25,7 +25,7 @@ for (const [title, points, asked] of [
       options: { includeSeries: true },
     });
     t.equal(status, 200);
-    t.same(pricesAsked(statements), asked, 'what is held of an answer does not depend on it');
+    t.same(pricesAsked(statements), asked, 'the memory of an answer does not depend on it');
     t.equal(json.data.length, 40);
     t.ok(json.data.every((each: { series: unknown[] }) => each.series.length === points));
   });

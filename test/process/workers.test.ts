@@ -66,7 +66,7 @@ t.test('no request fails while workers are replaced one by one', async (t) => {
     return counts.reduce((sum, [, count]) => sum + Number(count), 0) === sent;
   });
   t.ok(files > 0);
-  t.equal(await metricOf('process_max_fds'), files, 'what workers that are gone had is gone');
+  t.equal(await metricOf('process_max_fds'), files, 'gauges of ended workers are gone');
 });
 
 t.test('workers that cannot start end the service, with what is wrong', async (t) => {

@@ -114,6 +114,6 @@ t.test('a temporary table of the same name has no effect', async (t) => {
     where (price_id, date) = (select price_id, date from public.series limit 1)`);
   await client.query('commit');
   const { rows } = await database.pool.query('select from public.series_history');
-  t.equal(rows.length > 0, true, 'what was superseded is in the real history');
+  t.equal(rows.length > 0, true, 'superseded rows are in the real history');
   t.equal((await client.query('select from pg_temp.series_history')).rows.length, 0);
 });

@@ -126,7 +126,7 @@ t.test('keys and prices are read by those who need them', async (t) => {
   t.same(
     await read('keys'),
     ['access_scope', 'api_key', 'api_key_scope', 'key_audit', 'kysely_migration', 'market'],
-    'who makes keys sees no price',
+    'the account for keys reads no price',
   );
 });
 

@@ -25,7 +25,7 @@ t.test('samples are lacking until both of their steps are in the ledger', async 
     await trx.deleteFrom('series').execute();
     await trx.deleteFrom('price').execute();
   });
-  t.equal(await lacksSamples(db), false, 'what was removed is not missed');
+  t.equal(await lacksSamples(db), false, 'removed rows are not restored');
 });
 
 t.test('a database of other prices lacks no samples', async (t) => {

@@ -120,7 +120,7 @@ t.test(
       [401, get('/v3/me')],
       [401, exchange(t, port, bad)],
     ] as const) {
-      t.equal((await asked).status, status, 'what needs no database is answered');
+      t.equal((await asked).status, status, 'requests without the database are answered');
     }
     const statuses: string[] = [];
     const parked = Array.from({ length: 21 }, async () => {

@@ -176,7 +176,11 @@ t.test(
     t.same(await sent(kept.join('') + LAST, ''), Array(202).fill('200'));
     const [head = '', body = ''] = ask.split(/(?<=\r\n\r\n)/);
     t.same(await sent(`${head}${body.slice(0, 1)}`, body.slice(1) + LAST), ['200', '200', '200']);
-    t.same(await sent(head.slice(0, 40), ''), ['200', '408'], 'what never comes is refused then');
+    t.same(
+      await sent(head.slice(0, 40), ''),
+      ['200', '408'],
+      'a request that never completes is refused then',
+    );
     t.same(await sent(`${head}${body.slice(0, 1)}`, ''), ['200', '408']);
   },
 );

@@ -89,7 +89,11 @@ fault(
       for (const socket of sockets) socket.destroy();
     });
     await until('the rest is refused', () => closed >= flood - most + 1);
-    t.equal((await send(agent, service, { path: '/live' })).status, 200, 'who is in is answered');
+    t.equal(
+      (await send(agent, service, { path: '/live' })).status,
+      200,
+      'accepted connections are answered',
+    );
     const grew = (await service.memory()) - before;
     const begun = performance.now();
     service.running.child.kill('SIGTERM');

@@ -141,7 +141,7 @@ fault(
     const all = [half, full, more].flatMap(({ answers }) => answers);
     const failed = tolerable(t, all);
     const shed = all.filter((each) => codeOf(each) === 'overloaded').length;
-    t.ok(shed > 0, 'what is too much is shed');
+    t.ok(shed > 0, 'excess load is shed');
     const inUse = async (): Promise<number> => {
       const each = await Promise.all(IN_USE.map((watched) => counted(service, watched)));
       return each.reduce((sum, count) => sum + count, 0);
@@ -182,7 +182,7 @@ fault(
       await whole(service);
     }
     const all = await load.stop();
-    t.same(earlyRefusals(all, service.running.stderr()), [], 'what may pass is tried again');
+    t.same(earlyRefusals(all, service.running.stderr()), [], 'transient failures are retried');
     return { requests: all.length, failed: failedOf(tolerable(t, all)) };
   },
 );

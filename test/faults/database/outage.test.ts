@@ -104,7 +104,7 @@ async function tolerable(test: Test, load: Loaded, codes: RegExp) {
   );
   const answers = await load.stop();
   test.same(unacceptable(answers), []);
-  test.same(earlyRefusals(answers, load.log()), [], 'what may pass is tried again');
+  test.same(earlyRefusals(answers, load.log()), [], 'transient failures are retried');
   const failed = answers.filter(({ status }) => status !== 200);
   test.same(
     [...new Set(failed.map(codeOf))].filter((code) => !codes.test(String(code))),

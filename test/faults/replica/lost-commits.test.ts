@@ -182,7 +182,7 @@ async function refusalsOn(t: Test, to: Cluster, { lost, revoked = '' }: Keys) {
   proxy.redirectTo(to.url);
   const all = await Promise.all(instances.map((each) => refusalOf(each, revoked)));
   const stillLost = await Promise.all(instances.map((each) => isRevoked(each, lost)));
-  t.notOk(stillLost.includes(true), 'what was lost holds no more');
+  t.notOk(stillLost.includes(true), 'lost revisions are unknown');
   const believed = all.reduce((sum, each) => sum + each.believed, 0);
   return {
     'revoked key accepted': within(believed, 0, 'answers'),

@@ -152,7 +152,7 @@ t.test('the command loads what is new, is quiet when nothing is, and leaves no f
   const revised = await fetchRates();
   t.match(revised, { code: 3, stderr: /eurofxref-hist\.zip:\d.*correction_not_allowed/ });
   t.strictSame(await state(), { rates, loads: '3' });
-  t.strictSame(await readdir(folder.path), held, 'what was downloaded is gone');
+  t.strictSame(await readdir(folder.path), held, 'the downloaded file is removed');
 });
 
 t.test('a download that fails changes nothing and is exit code 1, in one line', async (t) => {

@@ -93,7 +93,11 @@ t.test(
       source: 'ECB',
       rounding: 'half-even, 6 significant, at least 2 decimals',
     });
-    t.same([currency.iso, unitOfMeasure.symbol], ['JPY', 'lb'], 'what the numbers are in');
+    t.same(
+      [currency.iso, unitOfMeasure.symbol],
+      ['JPY', 'lb'],
+      'the currency and unit of the numbers',
+    );
     t.equal(series[0].date, '2019-11-10');
     t.same(series[0].fx, { date: '2019-11-08', base: 'EUR', from: '7.7115', to: '120.72' });
     const toBase = await recordOf('W-USD-T', { currency: 'EUR' });

@@ -120,7 +120,7 @@ t.test('the end of the points is returned, in bytes that nothing else writes to'
   const before = Buffer.from(bytes);
   encodePoints(pointsFrom(5_000), new Uint32Array(points.length));
   t.ok(bytes.equals(before));
-  t.equal(bytes.buffer.byteLength, bytes.length, 'what is kept holds nothing else');
+  t.equal(bytes.buffer.byteLength, bytes.length, 'the kept slice references no other bytes');
   const mids = Array.from(ends, (end, index) => {
     const [begin, comma] = [index === 0 ? 0 : (ends[index - 1] as number), bytes[0]];
     t.equal(bytes[begin], comma);
