@@ -21,7 +21,7 @@ const EXPRESSIONS: Readonly<Record<ArchiveFormat, Expressions>> = {
   },
 };
 
-/** COPY options: CSV and JSON are written to files, the text format is the input of the Parquet encoder. */
+/** COPY options. CSV and JSON are written to files; the Parquet encoder reads the text format. */
 const OPTIONS: Readonly<Record<ArchiveFormat, string>> = {
   csv: 'format csv, header true',
   // JSON contains no control characters, so these never occur and nothing is quoted.

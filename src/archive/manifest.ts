@@ -76,7 +76,10 @@ function versionFault(value: unknown): string | null {
   return `is of version ${JSON.stringify(version)}; this version reads ${ARCHIVE.version}`;
 }
 
-/** The fault of the list of files; null if it is valid. Derived names keep paths inside the folder. */
+/**
+ * The fault of the list of files; null if it is valid. Only names derived from tables are valid, so
+ * no path leads out of the folder.
+ */
 function fileFault({ files, fileFormat }: Manifest, tables: readonly string[]): string | null {
   const named = files.map((each) => each.table);
   const missing = tables.filter((each) => !named.includes(each));

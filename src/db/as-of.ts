@@ -69,8 +69,8 @@ export class Primary {
   }
 
   /**
-   * The newest revision of the primary in the wire format, from a query that begins after this call;
-   * null if no primary answers.
+   * The newest revision of the primary in the wire format, read after this call; null if no primary
+   * answers.
    */
   async newest(): Promise<string | null> {
     if (this.#options.urls().length === 0) return null;

@@ -78,8 +78,9 @@ const types: pg.CustomTypesConfig = {
 };
 
 /**
- * Separates the parameter `options` from an address. The driver would let it replace the options of
- * the service, such as the time zone of dates. The service appends its options, which then override.
+ * Separates the parameter `options` from an address. The driver would let the parameter replace the
+ * options of the service, such as the time zone of dates. `connectionConfig` puts them after it, so
+ * that they take precedence.
  */
 function withoutOptions(url: string): { address: string; urlOptions: string } {
   const address = new URL(url);

@@ -47,8 +47,8 @@ const hasStandbys = async (db: Kysely<Database>): Promise<boolean> => {
 };
 
 /**
- * Cancels the wait of a session for standbys, repeatedly until the commit has returned. A commit that
- * is still running has no timeout: the connection is closed only if the server no longer responds.
+ * Cancels the wait of a session for standbys, repeatedly until the commit has returned. A running
+ * commit has no timeout: the connection is closed only if the server no longer responds.
  */
 async function endWait(
   pool: pg.Pool,

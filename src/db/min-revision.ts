@@ -15,8 +15,8 @@ type MinRevision = string;
 export const LATEST = 'latest';
 
 /**
- * `here`: this server has the revision. `later`: its newest revision has the same epoch and a smaller
- * number. `other`: it has another epoch, or another commit with this number.
+ * `here`: this server has the revision. `later`: its newest revision has a smaller number in the same
+ * epoch. `other`: it has another epoch, or another commit with this number.
  */
 type RevisionPresence = 'here' | 'later' | 'other';
 
@@ -38,7 +38,7 @@ interface Missing {
 }
 
 const POLL_MS = 5;
-/** Cached revisions that this server has: reading all pages of an answer queries it once. */
+/** Most cached revisions of this server, so that reading all pages of an answer runs one query. */
 const KNOWN_MAX = 1_000;
 
 const notReplayed = (detail: string): DatabaseFailure =>

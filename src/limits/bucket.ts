@@ -189,8 +189,8 @@ export class Buckets {
    * Upper estimate of the requests that peers allowed and have not reported yet. Peers write once a
    * second and are read once a second, so up to two periods are missing. A peer enforces the same
    * limit without the requests counted here meanwhile, which bounds its own requests. They count
-   * twice, because the missing periods of the peer may be twice as long. Until a peer could report, it is
-   * assumed to have as many requests as this instance.
+   * twice, because the missing periods of the peer may be twice as long. Until a peer could
+   * report, it is assumed to have as many requests as this instance.
    * @param left tokens left by the counts known here
    */
   #unreported({ share, taken, takenBefore }: Readonly<Entry>, left: number): number {

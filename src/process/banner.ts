@@ -1,7 +1,7 @@
 import type { ExamplePrice } from '../db/seed/seed.ts';
 
 /** Data of the banner that a service with the embedded database prints. */
-interface BannerData {
+export interface BannerData {
   /** Address of the service, without a trailing slash. */
   readonly address: string;
   readonly key: string;

@@ -36,7 +36,8 @@ async function identifierAt(url: string, timeoutMs: number): Promise<string | nu
 
 /**
  * Rejects databases other than the configured one: every server that the service reads or writes,
- * and that responds, must have DATABASE_SYSTEM_IDENTIFIER. The link checks the others once they respond.
+ * and that responds, must have DATABASE_SYSTEM_IDENTIFIER. The link checks the others once they
+ * respond.
  * @throws ConfigError with a line for each server that differs
  */
 export async function requireSystem(

@@ -6,7 +6,8 @@ import type { Client } from '../db/client.ts';
 import { isAlive, ownIdentity } from '../db/embedded/process.ts';
 import { migrateUp } from '../db/migrate/migrate.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/migrate/roles.ts';
-import { type ExamplePrice, examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
+import { examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
+import type { BannerData } from './banner.ts';
 import { requireSystem } from './check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
 import { ownSecret, withDevelopmentSecret } from './development.ts';
@@ -60,12 +61,6 @@ async function revokeDemoKey({ db }: Client, id: string): Promise<void> {
   await revokeKey(db, id, 'the service that showed it stopped');
 }
 
-/** Data of the banner that are known before the service listens. */
-interface BannerData {
-  readonly example: ExamplePrice | null;
-  readonly notice: string | null;
-}
-
 /** A database that is ready for the service, and the settings to use with it. */
 export interface Prepared {
   readonly config: Config;
@@ -73,7 +68,7 @@ export interface Prepared {
   readonly url: string;
   readonly usageUrl: string | undefined;
   /** Data for the banner; null if the database is not embedded. */
-  readonly bannerData: BannerData | null;
+  readonly bannerData: Pick<BannerData, 'example' | 'notice'> | null;
   /** Creates the demo key of a service that listens on the address. */
   createDemoKey(address: string): Promise<DemoKey>;
   /** Releases the embedded database. */

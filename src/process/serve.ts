@@ -96,7 +96,8 @@ function serversOf(
   const onBehind = (why: Error): void => {
     // At most once a minute.
     const state = new Date().toISOString().slice(0, 16);
-    const message = `${why.message}: answers lack later commits, and keys revoked since then still work`;
+    const effect = 'answers lack later commits, and keys revoked since then still work';
+    const message = `${why.message}: ${effect}`;
     logStateChange(logger, { topic: 'the standby', state, level: 'warn', message });
   };
   return { url, fallbackUrls: others, onFailover, onBehind };

@@ -19,8 +19,8 @@ interface QueueGroupOptions {
 
 /**
  * The queues for one dependency, such as the database. An interruption of the dependency stops the
- * clocks of its queues. Afterwards the waiters are a backlog, not overload: wider bounds apply until
- * all queues have been empty once, or until a waiter has timed out.
+ * clocks of its queues. Afterwards the waiters are a backlog, not overload: wider bounds apply
+ * until all queues have been empty once, or until a waiter has timed out.
  */
 export class QueueGroup {
   readonly #options: QueueGroupOptions;

@@ -24,33 +24,33 @@ const STATE = `case tgenabled when 'O' then '' when 'D' then ' disabled'
  * hashed, if the server stores their source text.
  */
 const LINES = `
-with own_table as (${OWN_TABLES})
+with own as (${OWN_TABLES})
 select line from (
   select 'table ' || relname || ':' || case relpersistence when 'p' then '' else ' unlogged' end
-    || case when relrowsecurity then ' row security' else '' end from own_table
+    || case when relrowsecurity then ' row security' else '' end from own
   union all
   select format('column %s.%s: %s', relname, attname, format_type(atttypid, atttypmod))
     || case when attnotnull then ' not null' else '' end
     || case attidentity when 'a' then ' always identity' when 'd' then ' identity' else '' end
     || coalesce(' default ' || pg_get_expr(adbin, adrelid), '')
-    from own_table join pg_attribute a on attrelid = own_table.oid and attnum > 0 and not attisdropped
+    from own join pg_attribute a on attrelid = own.oid and attnum > 0 and not attisdropped
       left join pg_attrdef on adrelid = attrelid and adnum = attnum
   union all
   select format('constraint %s.%s: %s', relname, conname, pg_get_constraintdef(c.oid))
     || case when exists (select from pg_trigger where tgconstraint = c.oid and tgenabled <> 'O')
       then ' disabled' else '' end
-    from own_table join pg_constraint c on conrelid = own_table.oid
+    from own join pg_constraint c on conrelid = own.oid
     where contype not in ('n', 't')
   union all
   select format('index %s: %s', i.indexrelid::regclass, pg_get_indexdef(i.indexrelid))
     || case when indisvalid and indisready and indislive then '' else ' invalid' end
-    from own_table join pg_index i on indrelid = own_table.oid
+    from own join pg_index i on indrelid = own.oid
   union all
   select format('trigger %s.%s: %s', relname, tgname, pg_get_triggerdef(t.oid)) || ${STATE}
-    from own_table join pg_trigger t on tgrelid = own_table.oid and not tgisinternal
+    from own join pg_trigger t on tgrelid = own.oid and not tgisinternal
   union all
   select format('rule %s.%s: %s', relname, rulename, pg_get_ruledef(r.oid))
-    from own_table join pg_rewrite r on ev_class = own_table.oid
+    from own join pg_rewrite r on ev_class = own.oid
   union all
   select format('function %s(%s): %s', proname, pg_get_function_identity_arguments(p.oid),
       pg_get_function_result(p.oid))

@@ -51,7 +51,7 @@ t.test('counts from before the start of an instance are ignored', async (t) => {
 });
 
 t.test(
-  'a wait includes the possible requests of instances that have not reported yet, unless they have stopped',
+  'a wait includes possible requests of instances without a report, unless they have stopped',
   async (t) => {
     const { pool } = await testDatabase(t);
     // One that is gone.

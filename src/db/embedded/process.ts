@@ -133,7 +133,8 @@ export async function withLock<T>(
     else if (Date.now() > deadline) {
       const pid = holder?.split(' ')[0] ?? 'unknown';
       throw new EmbeddedDatabaseError(
-        `process ${pid} has held ${file} for ${waitMs / 1000} s; end that process, or wait until it ends`,
+        `process ${pid} has held ${file} for ${waitMs / 1000} s; end that process, or wait ` +
+          'until it ends',
       );
     } else await pause(25);
   }

@@ -422,7 +422,10 @@ export class Link {
     return status;
   }
 
-  /** Switches to another server if this one is behind. @throws UnusableServer if it must not be used */
+  /**
+   * Switches to another server if this one is behind.
+   * @throws UnusableServer for a standby where a primary is needed
+   */
   async #checkStatus(status: ReplicationStatus): Promise<void> {
     const { isStandby, behindMs } = status;
     this.#status = status;

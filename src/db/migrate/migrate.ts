@@ -146,7 +146,7 @@ export async function migrationStatus(
   return [...ran, ...pending].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Kysely's migrator for the files of this version. Each step also records its file, in the same transaction. */
+/** Kysely's migrator. Each step also records its file, in the same transaction. */
 function migratorOf(
   session: Kysely<Database>,
   files: readonly MigrationFile[],

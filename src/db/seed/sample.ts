@@ -294,8 +294,8 @@ const NOTHING: SampleReport = { prices: 0, points: 0, rates: 0 };
 
 /**
  * Inserts sample prices, points and rates that the database never had, in one revision and one
- * batch. Does nothing if exactly these are loaded. Never overwrites a stored value; one that differs
- * is counted as outdated.
+ * batch. Does nothing if exactly these are loaded. Never overwrites a stored value: a value that
+ * differs is counted as outdated.
  */
 export async function writeSample(
   trx: Trx,

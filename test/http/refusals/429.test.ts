@@ -11,7 +11,7 @@ const me = (service: Service, headers: Record<string, string> = {}) =>
   service.request({ method: 'GET', url: '/v3/me', headers });
 
 t.test(
-  'a principal has a rate limit, reported with every answer, and is admitted after the reported wait',
+  'a principal has a rate limit, reported with every answer, and succeeds after the wait',
   async (t) => {
     const service = await serviceOn(t, await seededDatabase(t), {
       RATE_PER_MINUTE: '1',
