@@ -15,8 +15,8 @@ type MinRevision = string;
 export const LATEST = 'latest';
 
 /**
- * `here`: this server has the revision. `later`: its newest revision has a smaller number in the same
- * epoch. `other`: it has another epoch, or another commit with this number.
+ * `here`: this server has the revision. `later`: its newest revision has a smaller number in the
+ * same epoch. `other`: it has another epoch, or another commit with this number.
  */
 type RevisionPresence = 'here' | 'later' | 'other';
 

@@ -97,7 +97,8 @@ t.test('a database that holds anything is not imported into', async (t) => {
   t.match(await failureOf(importing), {
     name: 'ArchiveRefusal',
     message:
-      'the database holds data (load_batch): an import needs a database without data, such as a new one that was migrated',
+      'the database holds data (load_batch): an import needs a database without data, such as ' +
+      'a new one that was migrated',
   });
   t.equal(await stateOf(target.pool), before);
   const twice = await imported(t, folder);

@@ -3,7 +3,7 @@ import type { AddedFigures, FaultResult } from './faults.ts';
 
 /** The totals, each with the names of the figures that it adds up. */
 const REQUESTS =
-  /^(requests|requests at .+ core|other requests|requests meanwhile|answers|bodies|tried|forgeries)$/;
+  /^(requests|requests (at .+ core|meanwhile)|other requests|answers|bodies|tried|forgeries)$/;
 const FAILED = /^(failed|failed at .+ core|failures|5xx|wrong)$/;
 const BAD = /^(bodies|malformed requests|texts|payloads|forgeries|tried|tokens|workbooks)$/;
 const RECOVERIES = /^(recovered after|pool complete after|as fast as before after|answers after)$/;
@@ -30,8 +30,8 @@ export function sumsOf(
   const times = (verdict: string): number => verdicts.filter((each) => each === verdict).length;
   const longest = Math.max(0, ...amounts(RECOVERIES));
   return (
-    `In total: ${verdicts.length} faults: ${times('held')} held, ${times('missed')} missed a time ` +
-    `bound, ${times('FAILED')} failed, ${times('by hand')} tested by hand; ` +
+    `In total: ${verdicts.length} faults: ${times('held')} held, ${times('missed')} missed a ` +
+    `time bound, ${times('FAILED')} failed, ${times('by hand')} tested by hand; ` +
     `${sum(REQUESTS)} requests: ${sum(FAILED)} failed, ${sum(FAILED, excessOf)} of them beyond ` +
     `the bounds; ${sum(BAD)} bad inputs; longest recovery ${textOf(longest)} ms.`
   );
