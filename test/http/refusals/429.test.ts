@@ -10,27 +10,24 @@ const MINUTE = '(60|[2345]\\d)';
 const me = (service: Service, headers: Record<string, string> = {}) =>
   service.request({ method: 'GET', url: '/v3/me', headers });
 
-t.test(
-  'a principal has a rate limit, reported with every answer, and succeeds after the wait',
-  async (t) => {
-    const service = await serviceOn(t, await seededDatabase(t), {
-      RATE_PER_MINUTE: '1',
-      RATE_BURST: '3',
-    });
-    for (const remaining of [2, 1, 0]) {
-      const answer = await me(service);
-      t.equal(answer.status, 200);
-      t.equal(answer.headers['ratelimit-policy'], '"default";q=1;w=60');
-      t.match(answer.headers['ratelimit'], new RegExp(`^"default";r=${remaining};t=${MINUTE}$`));
-    }
-    const refused = await me(service);
-    t.match(refused, { status: 429, json: { code: 'rate_limited' } });
-    t.match(refused.json.detail, /At most 1 requests a minute/);
-    t.match(refused.headers['retry-after'], new RegExp(`^${MINUTE}$`));
-    t.equal(refused.headers['ratelimit'], `"default";r=0;t=${refused.headers['retry-after']}`);
-    t.equal(refused.headers['cache-control'], 'no-store');
-  },
-);
+t.test('a rate limit is reported with each answer, and the reported wait suffices', async (t) => {
+  const service = await serviceOn(t, await seededDatabase(t), {
+    RATE_PER_MINUTE: '1',
+    RATE_BURST: '3',
+  });
+  for (const remaining of [2, 1, 0]) {
+    const answer = await me(service);
+    t.equal(answer.status, 200);
+    t.equal(answer.headers['ratelimit-policy'], '"default";q=1;w=60');
+    t.match(answer.headers['ratelimit'], new RegExp(`^"default";r=${remaining};t=${MINUTE}$`));
+  }
+  const refused = await me(service);
+  t.match(refused, { status: 429, json: { code: 'rate_limited' } });
+  t.match(refused.json.detail, /At most 1 requests a minute/);
+  t.match(refused.headers['retry-after'], new RegExp(`^${MINUTE}$`));
+  t.equal(refused.headers['ratelimit'], `"default";r=0;t=${refused.headers['retry-after']}`);
+  t.equal(refused.headers['cache-control'], 'no-store');
+});
 
 t.test('a request that breaks a rule counts; one that may not ask does not', async (t) => {
   const database = await seededDatabase(t);
