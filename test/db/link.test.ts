@@ -307,7 +307,15 @@ t.test('a standby', async (t) => {
   );
   t.match(here.behind, [/^the standby is [\d.]+ s behind$/]);
   t.ok(link.lagMs > 500);
+  const resumedMs = performance.now();
   await second.query('select pg_wal_replay_resume()');
+  await walk(t, both, 'up: first server usable again', () =>
+    until('it has returned', () => both.moves.length > 1),
+  );
+  t.ok(performance.now() - resumedMs > 5_000, 'after two checks');
+  t.same([both.moves, both.client.link.url], [[first.url, second.url], second.url]);
+  t.equal(both.client.link.epoch, epoch + 2);
+  t.equal(numberOf((await both.client.link.newestRevision()).revision), String(behind));
 });
 
 t.test('a primary is needed', async (t) => {

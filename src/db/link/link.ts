@@ -70,7 +70,7 @@ const RECONNECT_INTERVAL_MS = 100;
 const ATTEMPTS_MAX = 5;
 /** Time during which an answer proves that the database is up. */
 const FRESH_MS = 50;
-/** Interval of searches for another server while the one in use is behind. */
+/** Interval of searches for a server that is current, or that is the first. */
 const SEARCH_INTERVAL_MS = 5_000;
 /** Length of an outage after which a server that lacks the newest commits is accepted. */
 const ACCEPT_LOSS_MS = 5_000;
@@ -113,6 +113,7 @@ const failureFrom = (cause: unknown): DatabaseFailure =>
  * | up | standby where a primary is needed | away | tries the other servers |
  * | up | standby behind, another server usable | up | switches to it; new epoch |
  * | up | standby behind, no other server usable | up | reports it once |
+ * | up | first server usable again | up | returns to it; new epoch |
  * | up | standby promoted | up | listens for commits |
  * | away | server answers | up | new epoch; resumes the queues with wider bounds |
  * | away | another server usable | up | switches to it; new epoch |
@@ -120,6 +121,10 @@ const failureFrom = (cause: unknown): DatabaseFailure =>
  * | away | `awayMs` passed | down | rejects waiting and new requests |
  * | down | server answers | up | new epoch; admits requests |
  * | down | another server usable | up | switches to it, even if it lacks the newest commit |
+ *
+ * The first server is the one of this node. If all nodes stayed where an outage took them, the next
+ * outage would concern all of them. It counts as usable again after two checks in a row, and only
+ * if it or the server in use is a standby: of two primaries, one was replaced.
  *
  * Each attempt tries the server in use first. A status check does not wait long for a running
  * revision check, which may itself wait for the lock of a table while the server is up. PostgreSQL
@@ -169,6 +174,9 @@ export class Link {
   #attempts = 0;
   #searchedAtMs = Number.NEGATIVE_INFINITY;
   #isBehind = false;
+  #firstCheckedAtMs = Number.NEGATIVE_INFINITY;
+  /** True if the first server was usable when it was checked last. */
+  #isFirstUsable = false;
   /** Last known status of the server in use. */
   #status: ReplicationStatus | null = null;
 
@@ -469,6 +477,7 @@ export class Link {
     if (nowMs - this.#reportedAtMs >= REPORT_INTERVAL_MS) {
       this.#reportedAtMs = nowMs;
       this.#options.onAnswer?.();
+      void this.#returnToFirst();
     }
     this.#timer = setTimeout(() => void this.recheck(), CHECK_INTERVAL_MS).unref();
   }
@@ -549,19 +558,45 @@ export class Link {
         if (!isNeeded) return false;
         continue;
       }
-      this.#url = url;
-      this.#monitor.reset(url);
-      this.#status = { ...server.status, currentAsOfMs: performance.now() };
-      this.#options.onFailover?.(why, url);
-      if (this.#awaySinceMs !== null) {
-        this.#restore(server);
-      } else {
-        this.#adopt(server);
-        this.#renewConnections();
-      }
+      this.#switchTo(url, server, why);
       return true;
     }
     return false;
+  }
+
+  #switchTo(url: string, server: ServerConnection, why: Error): void {
+    this.#url = url;
+    this.#isFirstUsable = false;
+    this.#monitor.reset(url);
+    this.#status = { ...server.status, currentAsOfMs: performance.now() };
+    this.#options.onFailover?.(why, url);
+    if (this.#awaySinceMs !== null) {
+      this.#restore(server);
+    } else {
+      this.#adopt(server);
+      this.#renewConnections();
+    }
+  }
+
+  /** Checks the first server while another is in use, and returns to it. */
+  async #returnToFirst(): Promise<void> {
+    const [first = ''] = this.#options.urls;
+    const [url, nowMs] = [this.#url, performance.now()];
+    if (url === first || nowMs - this.#firstCheckedAtMs < SEARCH_INTERVAL_MS) return;
+    this.#firstCheckedAtMs = nowMs;
+    const server = await this.#connect(first).catch(() => null);
+    const isUsable =
+      server !== null &&
+      (server.status.isStandby || this.isStandby) &&
+      (await this.#isUsable(server).catch(() => false));
+    const isSteady = isUsable && this.#isFirstUsable;
+    this.#isFirstUsable = isUsable;
+    if (server === null) return;
+    if (isSteady && this.#url === url && this.#awaySinceMs === null && !this.#isClosed) {
+      this.#switchTo(first, server, new Error('the first server is usable again'));
+    } else {
+      destroySocket(server.client);
+    }
   }
 
   /** True if another server can be used now. */
