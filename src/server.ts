@@ -8,7 +8,7 @@ import { tracingSettingsOf } from './config/tracing.ts';
 import { type Metrics, metricsOf, serveWorkerMetrics } from './metrics/metrics.ts';
 import { addressOf, bannerOf } from './process/banner.ts';
 import { readConfig } from './process/environment.ts';
-import { EXIT, exitCodeOf, report } from './process/failure.ts';
+import { exitCodeOf, report } from './process/failure.ts';
 import { Lifecycle } from './process/lifecycle.ts';
 import { type Log, openLog } from './process/log.ts';
 import { serveMetrics } from './process/metrics-server.ts';
@@ -17,6 +17,7 @@ import { serve } from './process/serve.ts';
 import { argumentOutput } from './process/service-arguments.ts';
 import { openTraces } from './process/tracing.ts';
 import { onRetire, serveByWorkers, WorkerFailed, type Workers } from './process/workers.ts';
+import { EXIT } from './std/exit.ts';
 
 /** npm forwards SIGINT after the terminal has sent it: one Ctrl-C arrives twice. */
 const SAME_KEYSTROKE_MS = 500;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, statSync } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SETTINGS } from '../src/config/settings.ts';
@@ -162,11 +162,15 @@ async function runAll(
   compiled: string,
 ) {
   const all: Ran[] = [];
+  // Below the project: tap writes the results of a file outside of it into the root of the project.
+  await mkdir(join(ROOT, '.tap'), { recursive: true });
+  const programs = await mkdtemp(join(ROOT, '.tap', 'groups-'));
   for (const { files, groups = [], jobs, isCompiledOnce } of parts) {
     const cache = isCompiledOnce ? { NODE_COMPILE_CACHE: compiled } : {};
-    const paths = [...(await writeGroups(groups, compiled)), ...files];
+    const paths = [...(await writeGroups(groups, programs)), ...files];
     if (!stopped) all.push(await runTap([...args, ...paths], jobs, { ...env, ...cache }));
   }
+  await rm(programs, { recursive: true });
   const sumOf = (what: keyof Tally): number => all.reduce((sum, { tally }) => sum + tally[what], 0);
   return {
     code: all.find(({ code }) => code !== 0)?.code ?? (stopped ? 1 : 0),

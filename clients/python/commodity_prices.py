@@ -116,7 +116,7 @@ class Results(list):
                 low, mid, high = [None if point[each] is None else number(point[each])
                                   for each in NUMBERS]
                 yield (code, name, point["date"], low, mid, high, currency, unit,
-                       point["corrections"])
+                       int(point["corrections"]))
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict for each price and date. A price without points has none."""
@@ -161,8 +161,8 @@ def _retry_after(text: Optional[str]) -> Optional[float]:
 class Client:
     """Calls of one service with one API key.
 
-    url: address of the service, without /v3. decimal: numbers as decimal.Decimal, exact to the last
-    digit, instead of float. timeout: seconds that a call may take, with all of its attempts.
+    url: address of the service, without /v3. decimal: every number as decimal.Decimal, exact to the
+    last digit, instead of int and float. timeout: seconds of a call, with all of its attempts.
     monotonic: no answer is older than one that this program has from the same address.
     """
 
@@ -317,15 +317,15 @@ class Client:
         content = None
         with contextlib.suppress(ValueError):
             if kind == wanted:
-                content = json.loads(body, parse_float=Decimal if self._decimal else None)
+                exact = dict.fromkeys(("parse_float", "parse_int"), Decimal)
+                content = json.loads(body, **exact if self._decimal else {})
         if status == 204 or (status == 200 and content is not None):
             return content, headers
         if isinstance(content, dict):
             detail = content.get("detail", "refused")
             if status == 404:
                 detail += f" ({answer.url}; this client is for version 3 of the service)"
-            error = PricesError(detail, status, content.get("code"), content.get("errors"),
-                                content.get("requestId"))
+            error = PricesError(detail, status, *map(content.get, ("code", "errors", "requestId")))
         else:
             found = f"{kind} that is broken" if kind == wanted else f"{kind} instead of {wanted}"
             error = PricesError(f"{self._url} answered {status} with {found}: {beginning}", status)

@@ -106,8 +106,9 @@ export function createClient(options = {}) {
     const base = url.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
     const headers = { 'content-type': 'application/json', 'x-api-key': key };
     const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
-    async function ask(path, call, init = {}) {
-        const got = await send(`${base}/v3/${path}`, { ...init, headers }, { ...options, ...call });
+    async function ask(path, call = {}, init = {}) {
+        const { signal = options.signal, timeoutMs = options.timeoutMs } = call;
+        const got = await send(`${base}/v3/${path}`, { ...init, headers }, { signal, timeoutMs });
         const [fields, min] = [got.answer.headers, 'x-min-revision'];
         const revision = fields.get('x-data-revision') ?? '';
         // Numbers of another history say nothing about age.

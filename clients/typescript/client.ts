@@ -158,8 +158,9 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
   const base = url.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
   const headers: Record<string, string> = { 'content-type': 'application/json', 'x-api-key': key };
   const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
-  async function ask(path: string, call?: CallOptions, init: RequestInit = {}) {
-    const got = await send(`${base}/v3/${path}`, { ...init, headers }, { ...options, ...call });
+  async function ask(path: string, call: CallOptions = {}, init: RequestInit = {}) {
+    const { signal = options.signal, timeoutMs = options.timeoutMs } = call;
+    const got = await send(`${base}/v3/${path}`, { ...init, headers }, { signal, timeoutMs });
     const [fields, min] = [got.answer.headers, 'x-min-revision'];
     const revision = fields.get('x-data-revision') ?? '';
     // Numbers of another history say nothing about age.
@@ -195,6 +196,5 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
     const { content, answer, revision } = await ask(`changes?${new URLSearchParams(query)}`, call);
     return { data: content?.data ?? [], nextSeq: answer.headers.get('x-next-seq'), revision };
   }
-
   return { prices, pages, changes } as Client<F extends 'text' ? string : number>;
 }

@@ -1,5 +1,5 @@
 import { escapeIdentifier, escapeLiteral } from 'pg';
-import type { ArchiveFormat } from './manifest.ts';
+import type { ArchiveFormat } from './format.ts';
 import type { Column, ColumnKind, Table } from './tables.ts';
 
 type Expressions = Readonly<Partial<Record<ColumnKind, (column: string) => string>>>;

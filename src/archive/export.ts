@@ -7,19 +7,16 @@ import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
 import { VERSION } from '../version.ts';
 import { copyStatement, lineEnds, linesOf, rowsOf } from './copy.ts';
+import { type ArchiveFormat, type ArchiveProgress, MANIFEST_FILE } from './format.ts';
 import {
   ARCHIVE,
-  type ArchiveFormat,
-  type ArchiveProgress,
   FolderRefusal,
   fileNameOf,
-  MANIFEST_FILE,
   MANIFEST_PART,
   type Manifest,
   type ManifestFile,
   writeManifest,
 } from './manifest.ts';
-import { writeParquet } from './parquet-write.ts';
 import { openSink, type Sink, type WrittenFile } from './sink.ts';
 import { ARCHIVED, migrationsOf, type Table, tablesOf } from './tables.ts';
 
@@ -83,7 +80,11 @@ async function* withProgress(
 async function writeRows(run: ExportRun, table: Table, sink: Sink): Promise<WrittenFile> {
   const { format, markets } = run.request;
   const bytes = withProgress(run, table, copyStatement(table, format, markets));
-  if (format === 'parquet') return writeParquet(sink, table.columns, linesOf(bytes));
+  if (format === 'parquet') {
+    // Loaded lazily: no other command needs the writer of Parquet.
+    const { writeParquet } = await import('./parquet-write.ts');
+    return writeParquet(sink, table.columns, linesOf(bytes));
+  }
   for await (const each of bytes) await sink.write(each);
   return sink.finish();
 }

@@ -11,13 +11,8 @@ import type { Client } from '../db/client.ts';
 import { inApplyTransaction, liftLimits, withSession } from '../db/connection.ts';
 import { chunksOf } from '../std/chunks.ts';
 import { columnList, lineEnds } from './copy.ts';
-import {
-  type ArchiveProgress,
-  ArchiveRefusal,
-  type Manifest,
-  type ManifestFile,
-  readManifest,
-} from './manifest.ts';
+import type { ArchiveProgress } from './format.ts';
+import { ArchiveRefusal, type Manifest, type ManifestFile, readManifest } from './manifest.ts';
 import {
   clearMigrated,
   refreshStatistics,

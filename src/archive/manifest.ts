@@ -2,34 +2,20 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import Value from 'typebox/value';
-
-/** The file formats of archives. */
-export const ARCHIVE_FORMATS = ['csv', 'ndjson', 'parquet'] as const;
-export type ArchiveFormat = (typeof ARCHIVE_FORMATS)[number];
+import { EXIT, ExpectedError } from '../std/exit.ts';
+import { ARCHIVE_FORMATS, type ArchiveFormat, MANIFEST_FILE } from './format.ts';
 
 /** An archive, or the database for its import, is unsuitable. Nothing was written. */
-export class ArchiveRefusal extends Error {
+export class ArchiveRefusal extends ExpectedError {
   override readonly name = 'ArchiveRefusal';
-  readonly exitCode = 3;
+  override readonly exitCode = EXIT.refused;
 }
 
 /** An export cannot use the folder. */
-export class FolderRefusal extends Error {
+export class FolderRefusal extends ExpectedError {
   override readonly name = 'FolderRefusal';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
 }
-
-/** Progress of an export or import. */
-export interface ArchiveProgress {
-  /** The current table, or the file that is checked. */
-  readonly item: string;
-  readonly done: number;
-  readonly total: number;
-  readonly unit: 'rows' | 'bytes';
-}
-
-/** File name of the manifest; a folder without it is not an archive. */
-export const MANIFEST_FILE = 'manifest.json';
 
 /** Identifies an archive. The version increases with incompatible changes. */
 export const ARCHIVE = { format: 'commodity-prices-archive', version: 1 } as const;

@@ -1,3 +1,4 @@
+import { EXIT, ExpectedError } from '../std/exit.ts';
 import { MARKETS, type MarketSlug } from './markets.ts';
 import { nearest } from './nearest.ts';
 
@@ -26,9 +27,9 @@ export const marketsOpenTo = (held: ReadonlySet<string>): MarketSlug[] =>
   MARKETS.map(({ slug }) => slug).filter((slug) => allows(held, scopeOf(slug)));
 
 /** A text that is not a scope. The message is one line for a terminal. */
-export class UnknownScopeError extends Error {
+export class UnknownScopeError extends ExpectedError {
   override readonly name = 'UnknownScopeError';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
 }
 
 /** The common prefix of all scopes, not compared for suggestions. */

@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { exportArchive } from '../archive/export.ts';
-import { importArchive } from '../archive/import.ts';
-import {
-  ARCHIVE_FORMATS,
-  type ArchiveFormat,
-  MANIFEST_FILE,
-  type Manifest,
-} from '../archive/manifest.ts';
+import { ARCHIVE_FORMATS, type ArchiveFormat, MANIFEST_FILE } from '../archive/format.ts';
+import type { Manifest } from '../archive/manifest.ts';
 import { MARKETS } from '../catalog/markets.ts';
 import { PROGRAM } from '../std/program.ts';
 import { type CommandResult, checkKnown, command, json, option, repeatable } from './command.ts';
@@ -77,6 +71,8 @@ Examples:
   async run(path: string, { market, format }: ExportOptions) {
     const markets = marketsOf(market);
     const folder = resolve(path);
+    // Loaded lazily, as most commands for the database need no archive.
+    const { exportArchive } = await import('../archive/export.ts');
     const manifest = await withDatabase(({ client, signal, progress }) =>
       exportArchive(client, { folder, format, markets, signal, onProgress: progress.update }),
     );
@@ -102,6 +98,7 @@ Example:
   ${PROGRAM} db import archive-2026-07-01`,
   async run(path: string) {
     const folder = resolve(path);
+    const { importArchive } = await import('../archive/import.ts');
     const manifest = await withDatabase(({ client, signal, progress }) =>
       importArchive(client, { folder, signal, onProgress: progress.update }),
     );

@@ -1,6 +1,7 @@
+import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
 import { nearest } from '../catalog/nearest.ts';
-import { UsageError } from '../process/failure.ts';
+import { UsageError } from '../std/exit.ts';
 import { printJson } from './output.ts';
 
 /** The result of a command. */
@@ -85,4 +86,14 @@ export function checkKnown(
   const [near] = nearest(unknown, known, 1);
   const hint = near === undefined ? otherwise : `did you mean ${near}?`;
   throw new UsageError(`${flag} ${unknown}: there is no such ${kind}; ${hint}`);
+}
+
+/** Name of the system account that runs a command, for the ledger and the key audit. */
+export function actor(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // Some containers run as a uid without a user name.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
 }

@@ -5,7 +5,8 @@ import { isSchemaCurrent, migrateUp } from '../db/migrate/migrate.ts';
 import { requireSystem } from '../process/check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from '../process/database.ts';
 import { readConfig } from '../process/environment.ts';
-import { report, UsageError } from '../process/failure.ts';
+import { report } from '../process/failure.ts';
+import { UsageError } from '../std/exit.ts';
 import { PROGRAM } from '../std/program.ts';
 import { openProgress, type Progress } from './progress.ts';
 

@@ -8,7 +8,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 
 try {
-  await makeProgram().parseAsync();
+  const program = await makeProgram(process.argv.slice(2));
+  await program.parseAsync();
 } catch (error) {
   report(error);
   process.exitCode = exitCodeOf(error);

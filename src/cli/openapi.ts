@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { configOf } from '../config/config.ts';
-import { openClient } from '../db/client.ts';
+import type { Client } from '../db/client.ts';
 import { PROGRAM } from '../std/program.ts';
 import { command, json, option } from './command.ts';
 import { printLines } from './output.ts';
@@ -9,8 +8,9 @@ import { printLines } from './output.ts';
 const FILE = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));
 
 /** A client whose pool never connects, because the application handles no requests. */
-const idleClient = () =>
-  openClient({
+async function idleClient(): Promise<Client> {
+  const { openClient } = await import('../db/client.ts');
+  return openClient({
     url: 'postgres://127.0.0.1/none',
     connectionsMax: 1,
     acquireTimeoutMs: 1,
@@ -18,13 +18,15 @@ const idleClient = () =>
     readOnly: true,
     applicationName: 'commodity-prices openapi',
   });
+}
 
 /** The OpenAPI document with the default settings, as YAML and as JSON. */
 async function openapiTexts(): Promise<{ readonly yaml: string; readonly json: string }> {
-  // Imported lazily, because no other command needs the web server.
+  // Loaded lazily, because no other command needs the web server.
   const { buildApp } = await import('../app.ts');
   const { openapiYaml } = await import('../http/routes/documents.ts');
-  const client = idleClient();
+  const { configOf } = await import('../config/config.ts');
+  const client = await idleClient();
   const app = await buildApp({ config: configOf({}), client });
   try {
     await app.ready();

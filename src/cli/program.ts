@@ -2,13 +2,9 @@ import { readFileSync } from 'node:fs';
 import { Command, Help, type Option } from 'commander';
 import { PROGRAM } from '../std/program.ts';
 import { command, option } from './command.ts';
-import { addDatabaseCommands } from './db/db.ts';
-import { addKeyCommands } from './keys/keys.ts';
-import { addLoadCommands } from './load/load.ts';
 import { addWithdraw } from './load/withdraw.ts';
 import { addMcp } from './mcp/mcp.ts';
 import { addOpenapi } from './openapi.ts';
-import { addTokenCommands } from './token.ts';
 
 const FOOTER = `
 Without DATABASE_URL the commands use the embedded PostgreSQL under DATA_DIR: the running
@@ -57,8 +53,57 @@ const optionDescription = (option: Option): string => {
   return option.mandatory ? `${text} (required)` : text;
 };
 
-/** Builds the command line with all commands. Errors are thrown; the process does not exit. */
-export function makeProgram(): Command {
+/** Commands with a common first word. */
+interface Group {
+  readonly summary: string;
+  readonly description: string;
+  /** Loads the module of the commands; returns its function that adds them to the group. */
+  readonly load: () => Promise<(group: Command) => void>;
+}
+
+const GROUPS = {
+  db: {
+    summary: 'migrate, seed, verify, export and import the database, create its accounts',
+    description:
+      'Migrates the schema, loads seeds, creates accounts, hashes, verifies, exports and imports ' +
+      'data.',
+    load: async () => {
+      const { addDatabaseCommands } = await import('./db/db.ts');
+      return addDatabaseCommands;
+    },
+  },
+  load: {
+    summary: 'load a file of prices or exchange rates',
+    description: 'Loads a file of prices or exchange rates, and reports what was loaded.',
+    load: async () => {
+      const { addLoadCommands } = await import('./load/load.ts');
+      return addLoadCommands;
+    },
+  },
+  keys: {
+    summary: 'make, list, rotate and revoke API keys',
+    description: 'Makes, lists, shows, rotates and revokes API keys.',
+    load: async () => {
+      const { addKeyCommands } = await import('./keys/keys.ts');
+      return addKeyCommands;
+    },
+  },
+  token: {
+    summary: 'sign a bearer token for development',
+    description: 'Bearer tokens for trying the service out.',
+    load: async () => {
+      const { addTokenCommands } = await import('./token.ts');
+      return addTokenCommands;
+    },
+  },
+} satisfies Record<string, Group>;
+
+/**
+ * Builds the command line. Errors are thrown; the process does not exit.
+ * @param words arguments of the process: only the modules of groups among them are loaded, which
+ * takes a third of the start of a command. Without them, all are.
+ */
+export async function makeProgram(words?: readonly string[]): Promise<Command> {
   const program = new Command('commodity-prices')
     .description('Commodity Prices Service: commands for operators.')
     .usage('<command> [options]')
@@ -67,12 +112,17 @@ export function makeProgram(): Command {
     .exitOverride()
     .configureHelp({ optionDescription })
     .addHelpText('after', FOOTER);
+  const addGroup = async (name: keyof typeof GROUPS): Promise<void> => {
+    const { summary, description, load } = GROUPS[name];
+    const group = program.command(name).summary(summary).description(description);
+    if (words === undefined || words.includes(name)) (await load())(group);
+  };
   addServe(program);
-  addDatabaseCommands(program);
-  addLoadCommands(program);
+  await addGroup('db');
+  await addGroup('load');
   addWithdraw(program);
-  addKeyCommands(program);
-  addTokenCommands(program);
+  await addGroup('keys');
+  await addGroup('token');
   addOpenapi(program);
   addMcp(program);
   return program;

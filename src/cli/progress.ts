@@ -1,4 +1,4 @@
-import type { ArchiveProgress } from '../archive/manifest.ts';
+import type { ArchiveProgress } from '../archive/format.ts';
 import type { LoadProgress } from '../ingest/load/request.ts';
 import { countText } from './output.ts';
 

@@ -4,7 +4,7 @@ import { scopesOf } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
 import { withDevelopmentSecret } from '../process/development.ts';
 import { readConfig } from '../process/environment.ts';
-import { UsageError } from '../process/failure.ts';
+import { UsageError } from '../std/exit.ts';
 import { PROGRAM } from '../std/program.ts';
 import { command, json, option, required } from './command.ts';
 import { splitScopes } from './keys/arguments.ts';
@@ -105,10 +105,6 @@ Example:
 });
 
 /** Adds `token create`. */
-export function addTokenCommands(program: Command): void {
-  const token = program
-    .command('token')
-    .summary('sign a bearer token for development')
-    .description('Bearer tokens for trying the service out.');
+export function addTokenCommands(token: Command): void {
   addCreate(token);
 }

@@ -1,24 +1,28 @@
-import type { Static, TSchema } from 'typebox';
-import Value from 'typebox/value';
+import { EXIT, ExpectedError } from '../std/exit.ts';
 import { addressFault, databaseAddressFault, networksFault } from './addresses.ts';
-import { REMOVED_SETTINGS, SETTINGS } from './settings.ts';
+import { REMOVED_SETTINGS, SETTINGS, type Setting } from './settings.ts';
 
-type Schemas = typeof SETTINGS;
+type Settings = typeof SETTINGS;
+type ValueOf<S extends Setting> = S extends { kind: 'whole' }
+  ? number
+  : S extends { kind: 'choice' }
+    ? S['values'][number]
+    : string;
 type Optional = {
-  [K in keyof Schemas]: Schemas[K] extends { '~optional': true } ? K : never;
-}[keyof Schemas];
-type Settings = { [K in Exclude<keyof Schemas, Optional>]: Static<Schemas[K]> } & {
-  [K in Optional]?: Static<Schemas[K]>;
+  [K in keyof Settings]: Settings[K] extends { default: unknown } ? never : K;
+}[keyof Settings];
+type Values = { [K in Exclude<keyof Settings, Optional>]: ValueOf<Settings[K]> } & {
+  [K in Optional]?: ValueOf<Settings[K]>;
 };
 
 /** The validated settings, frozen. */
-export type Config = Readonly<Settings>;
+export type Config = Readonly<Values>;
 
 /** Invalid settings. Each line names a variable, never a secret. */
-export class ConfigError extends Error {
+export class ConfigError extends ExpectedError {
   override readonly name = 'ConfigError';
-  readonly exitCode = 2;
-  readonly lines: readonly string[];
+  override readonly exitCode = EXIT.usage;
+  override readonly lines: readonly string[];
 
   constructor(...lines: string[]) {
     super(lines.join('\n'));
@@ -38,33 +42,37 @@ const CHECKS: Readonly<Record<string, (text: string) => string | null>> = {
   LOAD_JUMP_FACTOR: (text) => (Number(text) <= 1 ? 'must be greater than 1' : null),
 };
 
-const isInteger = (schema: TSchema): boolean => (schema as { type?: string }).type === 'integer';
-
-/** The fault of a value by its schema; null if it is valid. */
-function schemaFault(schema: TSchema, value: unknown): string | null {
-  if (Value.Check(schema, value)) return null;
-  if (isInteger(schema) && typeof value !== 'number') return 'must be a whole number';
-  const { anyOf } = schema as { anyOf?: readonly { const: string }[] };
-  if (anyOf) return `must be one of ${anyOf.map((each) => each.const).join(', ')}`;
-  const [first] = Value.Errors(schema, value);
-  return first?.message ?? 'is not valid';
+/** The fault of a text by the type of its setting; null if it is valid. */
+function typeFault(setting: Setting, text: string): string | null {
+  if (setting.kind === 'choice') {
+    const { values } = setting;
+    return values.includes(text) ? null : `must be one of ${values.join(', ')}`;
+  }
+  if (setting.kind === 'text') {
+    const { pattern, lengthMin = 1 } = setting;
+    if (text.length < lengthMin) return `must have at least ${lengthMin} characters`;
+    return pattern === undefined || pattern.test(text) ? null : 'is malformed';
+  }
+  if (!/^-?\d{1,15}$/.test(text)) return 'must be a whole number';
+  const { minimum, maximum } = setting;
+  const isInRange = Number(text) >= minimum && Number(text) <= maximum;
+  return isInRange ? null : `must be from ${minimum} to ${maximum}`;
 }
 
 /** The value of a setting, or its fault. */
-type SettingResult = { readonly value: unknown } | { readonly fault: string };
+type SettingResult = { readonly value: number | string } | { readonly fault: string };
 
-function readSetting(name: string, schema: TSchema, text: string): SettingResult {
-  const value = isInteger(schema) && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
-  const why = CHECKS[name]?.(text) ?? schemaFault(schema, value);
-  if (why === null) return { value };
+function readSetting(name: keyof Settings, text: string): SettingResult {
+  const setting: Setting = SETTINGS[name];
+  const why = CHECKS[name]?.(text) ?? typeFault(setting, text);
+  if (why === null) return { value: setting.kind === 'whole' ? Number(text) : text };
   const shown = SECRET.has(name) ? 'what is set' : `"${text.slice(0, 64)}"`;
-  const { description } = schema as { description?: string };
-  return { fault: `${shown} ${why} (${description})` };
+  return { fault: `${shown} ${why} (${setting.description})` };
 }
 
 /** The fault of a value given outside the environment, as by an option; null if it is valid. */
-export function faultOfSetting(name: keyof Schemas, text: string): string | null {
-  const read = readSetting(name, SETTINGS[name], text);
+export function faultOfSetting(name: keyof Settings, text: string): string | null {
+  const read = readSetting(name, text);
   return 'fault' in read ? read.fault : null;
 }
 
@@ -89,11 +97,11 @@ export function configOf(
 ): Config {
   const config: Record<string, unknown> = {};
   const faults = [...known];
-  for (const [name, schema] of Object.entries(SETTINGS) as [string, TSchema][]) {
-    const text = env[name];
-    const { default: fallback } = schema as { default?: unknown };
+  for (const [name, setting] of Object.entries(SETTINGS) as [keyof Settings, Setting][]) {
+    const { [name]: text } = env;
+    const { default: fallback } = setting;
     if (text !== undefined && text !== '') {
-      const read = readSetting(name, schema, text);
+      const read = readSetting(name, text);
       if ('fault' in read) faults.push(`${name}: ${read.fault}`);
       else config[name] = read.value;
     } else if (fallback !== undefined) config[name] = fallback;

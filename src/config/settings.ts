@@ -1,12 +1,42 @@
-import Type from 'typebox';
+/** A whole number. */
+interface WholeSetting {
+  readonly kind: 'whole';
+  readonly default?: number;
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly description: string;
+}
+
+interface TextSetting {
+  readonly kind: 'text';
+  readonly default?: string;
+  readonly pattern?: RegExp;
+  /** Fewest characters; 1 without it. */
+  readonly lengthMin?: number;
+  readonly description: string;
+}
+
+/** One of a few words. */
+interface ChoiceSetting {
+  readonly kind: 'choice';
+  readonly default: string;
+  readonly values: readonly string[];
+  readonly description: string;
+}
+
+/** The type, the default and the meaning of a setting. Without a default it may be missing. */
+export type Setting = WholeSetting | TextSetting | ChoiceSetting;
 
 const whole = (fallback: number, minimum: number, maximum: number, description: string) =>
-  Type.Integer({ default: fallback, minimum, maximum, description });
+  ({ kind: 'whole', default: fallback, minimum, maximum, description }) as const;
 
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+const text = <const T extends Omit<TextSetting, 'kind'>>(setting: T) =>
+  ({ kind: 'text', ...setting }) as const;
+
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /** https, or http on this machine. */
-const ADDRESS = '^(https://|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])[:/])';
+const ADDRESS = /^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/])/;
 
 /**
  * Every setting of the service: environment variable, type, default and meaning. A test compares
@@ -14,34 +44,30 @@ const ADDRESS = '^(https://|http://(127\\.0\\.0\\.1|localhost|\\[::1\\])[:/])';
  */
 export const SETTINGS = {
   PORT: whole(3000, 0, 65535, 'Port to listen on; 0 selects a free one'),
-  HOST: Type.String({
+  HOST: text({
     default: '127.0.0.1',
-    minLength: 1,
     description: 'Address to listen on; 0.0.0.0 opens the service to the network',
   }),
-  DATABASE_URL: Type.Optional(
-    Type.String({
-      pattern: '^postgres(ql)?://',
-      description: 'PostgreSQL to use; without it an embedded PostgreSQL runs under DATA_DIR',
-    }),
-  ),
-  DATABASE_SYSTEM_IDENTIFIER: Type.Optional(
-    Type.String({
-      pattern: '^[1-9][0-9]{0,19}$',
-      description:
-        'system_identifier of the database, from pg_control_system(); servers with another one ' +
-        'are refused',
-    }),
-  ),
-  DATA_DIR: Type.String({
+  DATABASE_URL: text({
+    pattern: /^postgres(ql)?:\/\//,
+    description: 'PostgreSQL to use; without it an embedded PostgreSQL runs under DATA_DIR',
+  }),
+  DATABASE_SYSTEM_IDENTIFIER: text({
+    pattern: /^[1-9][0-9]{0,19}$/,
+    description:
+      'system_identifier of the database, from pg_control_system(); servers with another one ' +
+      'are refused',
+  }),
+  DATA_DIR: text({
     default: '.data',
-    minLength: 1,
     description: 'Folder of the embedded PostgreSQL and of the development secrets',
   }),
-  LOG_LEVEL: Type.Union(
-    LOG_LEVELS.map((each) => Type.Literal(each)),
-    { default: 'info', description: 'Lowest severity that is logged' },
-  ),
+  LOG_LEVEL: {
+    kind: 'choice',
+    default: 'info',
+    values: LOG_LEVELS,
+    description: 'Lowest severity that is logged',
+  },
   LOG_BUFFER_BYTES_MAX: whole(
     4_194_304,
     65_536,
@@ -55,39 +81,33 @@ export const SETTINGS = {
     'Log lines a second of each kind of request without a credential; 0 for no limit',
   ),
 
-  CORS_ORIGINS: Type.String({
+  CORS_ORIGINS: text({
     default: '',
-    pattern: '^(https?://[a-z0-9.:\\[\\]-]+(,https?://[a-z0-9.:\\[\\]-]+)*)?$',
+    pattern: /^(https?:\/\/[a-z0-9.:[\]-]+(,https?:\/\/[a-z0-9.:[\]-]+)*)?$/,
     description: 'Origins whose pages may read answers, separated by commas; none by default',
   }),
-  BASIC_AUTH: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+  BASIC_AUTH: {
+    kind: 'choice',
+    values: ['on', 'off'],
     default: 'off',
     description: 'on accepts an API key as the password of HTTP Basic with GET, for spreadsheets',
+  },
+  JWT_SECRET: text({
+    lengthMin: 32,
+    description: 'HS256 secret of at least 32 bytes; not together with a public key',
   }),
-  JWT_SECRET: Type.Optional(
-    Type.String({
-      minLength: 32,
-      description: 'HS256 secret of at least 32 bytes; not together with a public key',
-    }),
-  ),
-  JWT_PUBLIC_KEY_FILE: Type.Optional(
-    Type.String({ minLength: 1, description: 'PEM file with the public key of the token issuer' }),
-  ),
-  JWT_JWKS_URL: Type.Optional(
-    Type.String({
-      pattern: ADDRESS,
-      description: 'Fixed address of the issuer’s JWKS; https, or http on this machine',
-    }),
-  ),
+  JWT_PUBLIC_KEY_FILE: text({ description: 'PEM file with the public key of the token issuer' }),
+  JWT_JWKS_URL: text({
+    pattern: ADDRESS,
+    description: 'Fixed address of the issuer’s JWKS; https, or http on this machine',
+  }),
   JWT_JWKS_BYTES_MAX: whole(262_144, 1_024, 16_777_216, 'Largest accepted JWKS'),
-  JWT_ISSUER: Type.String({
+  JWT_ISSUER: text({
     default: 'commodity-prices',
-    minLength: 1,
     description: 'Required value of the claim iss',
   }),
-  JWT_AUDIENCE: Type.String({
+  JWT_AUDIENCE: text({
     default: 'commodity-prices',
-    minLength: 1,
     description: 'Required value of the claim aud',
   }),
   JWT_LIFETIME_MAX_SECONDS: whole(
@@ -177,9 +197,9 @@ export const SETTINGS = {
     'Memory for the indexes of the search, about 800 bytes a price; 0 caches none',
   ),
 
-  LOAD_JUMP_FACTOR: Type.String({
+  LOAD_JUMP_FACTOR: text({
     default: '5',
-    pattern: '^[1-9][0-9]{0,5}([.][0-9]{1,3})?$',
+    pattern: /^[1-9][0-9]{0,5}([.][0-9]{1,3})?$/,
     description: 'Factor by which a loaded value may differ from the previous and the next value',
   }),
   LOAD_LOCK_TIMEOUT_MS: whole(
@@ -188,10 +208,12 @@ export const SETTINGS = {
     86_400_000,
     'Longest wait of a command for another writer or for a lock; 0 for no limit',
   ),
-  LOAD_CONFIRM: Type.Union([Type.Literal('off'), Type.Literal('standbys')], {
+  LOAD_CONFIRM: {
+    kind: 'choice',
+    values: ['off', 'standbys'],
     default: 'off',
     description: 'standbys: a load is done once the synchronous standbys show it',
-  }),
+  },
   LOAD_CONFIRM_TIMEOUT_MS: whole(
     10_000,
     100,
@@ -199,9 +221,9 @@ export const SETTINGS = {
     'Longest wait of a committed load for standbys, after which its exit code is 5',
   ),
 
-  FX_SOURCE: Type.String({
+  FX_SOURCE: text({
     default: 'ECB',
-    pattern: '^[A-Z0-9]+$',
+    pattern: /^[A-Z0-9]+$/,
     description: 'Source of the exchange rates that conversions use: ECB, FED',
   }),
 
@@ -235,20 +257,16 @@ export const SETTINGS = {
     'Requests of open addresses, such as /docs, that may wait',
   ),
   OPEN_PER_SECOND: whole(25, 1, 100_000, 'Requests of open addresses that begin in a second'),
-  TRUST_PROXY: Type.Optional(
-    Type.String({
-      pattern: '^[0-9a-fA-F:.]+(/\\d+)?(,[0-9a-fA-F:.]+(/\\d+)?)*$',
-      description: 'Networks of proxies whose X-Forwarded-For is trusted, separated by commas',
-    }),
-  ),
-  USAGE_DATABASE_URL: Type.Optional(
-    Type.String({
-      pattern: '^postgres(ql)?://',
-      description:
-        'The same database with the account that records the use of keys and shares rate limits',
-    }),
-  ),
-  ECB_URL: Type.String({
+  TRUST_PROXY: text({
+    pattern: /^[0-9a-fA-F:.]+(\/\d+)?(,[0-9a-fA-F:.]+(\/\d+)?)*$/,
+    description: 'Networks of proxies whose X-Forwarded-For is trusted, separated by commas',
+  }),
+  USAGE_DATABASE_URL: text({
+    pattern: /^postgres(ql)?:\/\//,
+    description:
+      'The same database with the account that records the use of keys and shares rate limits',
+  }),
+  ECB_URL: text({
     default: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',
     pattern: ADDRESS,
     description: 'Address that `load ecb --fetch` downloads; https, or http on this machine',
@@ -298,19 +316,17 @@ export const SETTINGS = {
   ),
   SHUTDOWN_TIMEOUT_MS: whole(20_000, 100, 300_000, 'Longest wait for running answers at a stop'),
 
-  METRICS_PORT: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 65535,
-      description: 'Port of the metrics for Prometheus, GET /metrics; without it they are disabled',
-    }),
-  ),
-  METRICS_HOST: Type.String({
+  METRICS_PORT: {
+    kind: 'whole',
+    minimum: 0,
+    maximum: 65535,
+    description: 'Port of the metrics for Prometheus, GET /metrics; without it they are disabled',
+  },
+  METRICS_HOST: text({
     default: '127.0.0.1',
-    minLength: 1,
     description: 'Address of the metrics, which need no credential',
   }),
-} as const;
+} as const satisfies Record<string, Setting>;
 
 /** Removed settings, each with its replacement. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {

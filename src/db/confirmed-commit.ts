@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import type pg from 'pg';
+import { EXIT, ExpectedError } from '../std/exit.ts';
 import { type Connection, withSession } from './connection.ts';
 import { destroySocket } from './link/timeout.ts';
 import type { Database } from './schema.ts';
@@ -20,9 +21,9 @@ export interface CommitConfirmation {
 export type Confirmed = boolean | null;
 
 /** The server has not answered the commit: it may be lost, or committed. */
-class CommitUnknownError extends Error {
+class CommitUnknownError extends ExpectedError {
   override readonly name = 'CommitUnknownError';
-  readonly exitCode = 1;
+  override readonly exitCode = EXIT.failed;
 }
 
 /** Called as the last step of a transaction, with its result. Returns the result. */

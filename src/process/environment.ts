@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Config, configOf } from '../config/config.ts';
 import { secretsFromFiles } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 
-const { default: DATA_DIR } = SETTINGS.DATA_DIR as unknown as { readonly default: string };
+const { default: DATA_DIR } = SETTINGS.DATA_DIR;
 
 /** Folder of the file `.env`: the working directory, else the checkout of the script `prices`. */
 function settingsFolder(): string {
@@ -38,13 +37,3 @@ export function readConfig(): Config {
 
 /** True if the environment has a value for a setting. */
 export const isSet = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';
-
-/** Name of the system account that runs a command, for the ledger and the key audit. */
-export function actor(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // Some containers run as a uid without a user name.
-    return `uid ${process.getuid?.() ?? 'unknown'}`;
-  }
-}

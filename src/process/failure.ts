@@ -1,28 +1,8 @@
 import { CommanderError } from 'commander';
 import { databaseAddressOf } from '../config/addresses.ts';
-import { ConfigError } from '../config/config.ts';
 import { isLoginRefused } from '../db/failures.ts';
+import { EXIT, ExpectedError } from '../std/exit.ts';
 import { PROGRAM } from '../std/program.ts';
-
-/** Exit codes of commands, listed by `--help`. An expected error has its code as `exitCode`. */
-export const EXIT = {
-  ok: 0,
-  failed: 1,
-  /** Invalid command line or setting; nothing was executed. */
-  usage: 2,
-  /** The data was rejected; nothing was written. */
-  refused: 3,
-  /** Timeout for a lock of another session; nothing was written, so a retry is safe. */
-  locked: 4,
-  /** Committed, but no standby showed it in time. */
-  unconfirmed: 5,
-} as const;
-
-/** An invalid command line that the parser cannot detect. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
-  readonly exitCode = EXIT.usage;
-}
 
 interface PostgresError extends Error {
   readonly code?: string;
@@ -79,14 +59,10 @@ export function sentenceOf(error: unknown): string {
   return plain;
 }
 
-/** True for an expected error: it has an exit code, and its stack is not printed. */
-const isExpected = (error: unknown): error is Error & { readonly exitCode: number } =>
-  error instanceof Error && typeof (error as { exitCode?: unknown }).exitCode === 'number';
-
 /** Exit code for an error; 1 for an unexpected one. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-  return isExpected(error) ? error.exitCode : EXIT.failed;
+  return error instanceof ExpectedError ? error.exitCode : EXIT.failed;
 }
 
 /** Prints an error on stderr, one line for each cause; with LOG_LEVEL=debug also its stack. */
@@ -94,9 +70,9 @@ export function report(error: unknown): void {
   if (error instanceof CommanderError) return;
   // Faults of a mapping are printed as `file:line: …`, which editors can open.
   const { faults = [] } = error as { readonly faults?: readonly string[] };
-  const why = error instanceof ConfigError ? error.lines : [sentenceOf(error)];
-  const lines = [...faults, ...why.map((each) => `commodity-prices: ${each}`)];
-  process.stderr.write(`${lines.join('\n')}\n`);
+  const { lines = null } = error instanceof ExpectedError ? error : {};
+  const causes = (lines ?? [sentenceOf(error)]).map((each) => `commodity-prices: ${each}`);
+  process.stderr.write(`${[...faults, ...causes].join('\n')}\n`);
   const isDebugged = /^(debug|trace)$/.test(process.env['LOG_LEVEL'] ?? '');
-  if (isDebugged && !isExpected(error)) console.error(error);
+  if (isDebugged && !(error instanceof ExpectedError)) console.error(error);
 }

@@ -1,13 +1,12 @@
-import type { TSchema } from 'typebox';
 import { faultOfSetting } from '../config/config.ts';
 import { SECRETS } from '../config/environment.ts';
-import { SETTINGS } from '../config/settings.ts';
+import { SETTINGS, type Setting } from '../config/settings.ts';
+import { UsageError } from '../std/exit.ts';
 import { PROGRAM } from '../std/program.ts';
 import { VERSION } from '../version.ts';
-import { UsageError } from './failure.ts';
 
-const settingLine = ([name, schema]: [string, TSchema]): string => {
-  const { default: fallback, description } = schema as { default?: unknown; description?: string };
+const settingLine = ([name, setting]: [string, Setting]): string => {
+  const { default: fallback, description } = setting;
   const usual = fallback === undefined ? '' : ` [${String(fallback)}]`;
   return `  ${name}${usual}\n      ${description}`;
 };

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { clusterExposition } from '../metrics/metrics.ts';
+import { EXIT, ExpectedError } from '../std/exit.ts';
 import { addressOf } from './banner.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { serveMetrics } from './metrics-server.ts';
@@ -29,13 +30,13 @@ interface WorkersOptions {
 }
 
 /** A worker exited before it listened. */
-export class WorkerFailed extends Error {
+export class WorkerFailed extends ExpectedError {
   override readonly name = 'WorkerFailed';
-  readonly exitCode: number;
+  override readonly exitCode: number;
 
   constructor(exitCode: number | null) {
     super('a worker could not start');
-    this.exitCode = exitCode ?? 1;
+    this.exitCode = exitCode ?? EXIT.failed;
   }
 }
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
-import { ARCHIVE_FORMATS } from '../../src/archive/manifest.ts';
+import { ARCHIVE_FORMATS } from '../../src/archive/format.ts';
 import { fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { archivePath } from './support.ts';

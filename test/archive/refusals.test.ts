@@ -1,8 +1,8 @@
 import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import type { ArchiveFormat } from '../../src/archive/format.ts';
 import { importArchive } from '../../src/archive/import.ts';
-import type { ArchiveFormat } from '../../src/archive/manifest.ts';
 import { stateOf } from '../ingest/support/loading.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { failureOf, writeMinimalData } from '../support/database/minimal-data.ts';

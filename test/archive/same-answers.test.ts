@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
 import t from 'tap';
 import { columnList } from '../../src/archive/copy.ts';
-import { ARCHIVE_FORMATS, type ArchiveFormat } from '../../src/archive/manifest.ts';
+import { ARCHIVE_FORMATS, type ArchiveFormat } from '../../src/archive/format.ts';
 import { tablesOf } from '../../src/archive/tables.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { randomOf } from '../conversion/support.ts';

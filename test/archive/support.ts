@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type t from 'tap';
 import { exportArchive } from '../../src/archive/export.ts';
+import type { ArchiveFormat } from '../../src/archive/format.ts';
+import { MANIFEST_FILE } from '../../src/archive/format.ts';
 import { importArchive } from '../../src/archive/import.ts';
-import type { ArchiveFormat } from '../../src/archive/manifest.ts';
-import { MANIFEST_FILE, type Manifest } from '../../src/archive/manifest.ts';
+import type { Manifest } from '../../src/archive/manifest.ts';
 import type { Client } from '../../src/db/client.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 

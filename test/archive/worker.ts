@@ -1,6 +1,6 @@
 import { exportArchive } from '../../src/archive/export.ts';
+import type { ArchiveFormat, ArchiveProgress } from '../../src/archive/format.ts';
 import { importArchive } from '../../src/archive/import.ts';
-import type { ArchiveFormat, ArchiveProgress } from '../../src/archive/manifest.ts';
 import { openClient } from '../../src/db/client.ts';
 
 /**

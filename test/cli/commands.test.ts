@@ -22,7 +22,7 @@ const commandsBelow = (command: Command, words: string[] = []): [string[], Comma
 ];
 
 t.test('every command explains itself, with an example', async (t) => {
-  const all = commandsBelow(makeProgram());
+  const all = commandsBelow(await makeProgram());
   const names = all.map(([words]) => words.join(' '));
   t.strictSame(
     names.filter((_, at) => all[at]?.[1].commands.length === 0),

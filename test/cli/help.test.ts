@@ -26,7 +26,7 @@ function markedOf(command: Command, words: readonly string[] = []): string[] {
 t.test(
   'the help marks the options that a command does not do without, and no others',
   async (t) => {
-    t.same(markedOf(makeProgram()), [
+    t.same(markedOf(await makeProgram()), [
       'load table --map',
       'load undo --reason',
       'withdraw --reason',

@@ -55,8 +55,10 @@ got = client.prices("nickel", codes=(each for each in ["CP-NI-0001"]),
                     dateFrom=datetime.date(2026, 6, 1), dateTo=datetime.datetime(2026, 6, 30),
                     currency="EUR", unitOfMeasure="lb",
                     aggregate={"period": "month", "method": "average"})
+whole = client.prices("nickel", codes=["CP-NI-0001"])[0]["series"][-1]["mid"]
 print(json.dumps([got[0]["conversion"]["status"], [str(each["mid"]) for each in got.rows()],
-                  [type(each["mid"]).__name__ for each in got.rows()]]))`);
+                  [type(each).__name__ for each in (got.rows()[0]["mid"], whole)],
+                  whole == whole // 1]))`);
     const { text } = await service.post('nickel', {
       filters: { codes: ['CP-NI-0001'], dateFrom: '2026-06-01', dateTo: '2026-06-30' },
       options: {
@@ -66,7 +68,12 @@ print(json.dumps([got[0]["conversion"]["status"], [str(each["mid"]) for each in 
         aggregate: { period: 'month', method: 'average' },
       },
     });
-    t.same(got, ['converted', [/"mid":([\d.]+)/.exec(text)?.[1]], ['Decimal']]);
+    const mid = /"mid":([\d.]+)/.exec(text)?.[1];
+    t.same(
+      got,
+      ['converted', [mid], ['Decimal', 'Decimal'], true],
+      'a whole number is Decimal too',
+    );
   },
 );
 

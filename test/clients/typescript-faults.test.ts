@@ -98,6 +98,10 @@ t.test('a silent server, an endless answer and a slow one end with the deadline'
     t.ok(performance.now() - begun >= 690);
     t.equal(silent.requests(), 1);
   }
+  const { url } = await serving(t, [() => {}]);
+  const hurried = createClient({ url, key: 'key', timeoutMs: 700 });
+  const error = await errorOf(hurried.prices('nickel', {}, { timeoutMs: undefined }));
+  t.match(error.message, /within 700 ms/, 'undefined keeps the timeout of the client');
 });
 
 t.test('an answer that is not of version 3 is an error that shows its beginning', async (t) => {

@@ -5,7 +5,7 @@ import t from 'tap';
 import { databaseAddressOf, serverAddressesOf } from '../../src/config/addresses.ts';
 import { ConfigError, configOf } from '../../src/config/config.ts';
 import { SECRETS, secretsFromFiles } from '../../src/config/environment.ts';
-import { REMOVED_SETTINGS, SETTINGS } from '../../src/config/settings.ts';
+import { REMOVED_SETTINGS, SETTINGS, type Setting } from '../../src/config/settings.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
 const SECRET = 'a secret that must never appear in a log';
@@ -16,14 +16,13 @@ t.test('.env.example documents every setting with its default, and no other', as
     [...text.matchAll(/^#([A-Z][A-Z0-9_]*)=(.*)$/gm)].map(([, name, value]) => [name, value]),
   );
   const defaults = Object.fromEntries(
-    Object.entries(SETTINGS).map(([name, schema]) => [
+    Object.entries(SETTINGS).map(([name, setting]: [string, Setting]) => [
       name,
-      String((schema as { default?: unknown }).default ?? ''),
+      String(setting.default ?? ''),
     ]),
   );
   t.strictSame(documented, defaults);
-  for (const [name, schema] of Object.entries(SETTINGS)) {
-    const { description } = schema as { description?: string };
+  for (const [name, { description }] of Object.entries(SETTINGS)) {
     t.ok(text.includes(`# ${description}`), `${name} is explained as in the code`);
   }
   t.doesNotThrow(() => configOf(documented));

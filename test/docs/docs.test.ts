@@ -9,7 +9,7 @@ import { makeProgram } from '../../src/cli/program.ts';
 import { SECRETS } from '../../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS } from '../../src/config/settings.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../src/errors.ts';
-import { EXIT } from '../../src/process/failure.ts';
+import { EXIT } from '../../src/std/exit.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
@@ -83,9 +83,11 @@ t.test('the README lists every address, as the OpenAPI document has it', async (
   t.same(listed.sort(), [...general, ...pages].sort());
 });
 
+const program = await makeProgram();
+
 /** The command that words of a command line name, and the words that follow it. */
 function commandOf(words: readonly string[]): { command: Command; rest: readonly string[] } {
-  let command = makeProgram();
+  let command = program;
   for (const [index, word] of words.entries()) {
     const next = command.commands.find((each) => each.name() === word);
     if (!next) return { command, rest: words.slice(index) };
@@ -130,9 +132,7 @@ t.test('the README lists every command of the program', async (t) => {
   for (const line of listed) t.equal(commandOf(line.split(' ')).rest.length, 0, line);
   t.same(
     [...new Set(listed.map((line) => line.split(' ')[0]))].sort(),
-    makeProgram()
-      .commands.map((each) => each.name())
-      .sort(),
+    program.commands.map((each) => each.name()).sort(),
   );
   const { ok, failed, usage, refused, locked } = EXIT;
   t.match(

@@ -31,7 +31,7 @@ t.test('a wrong number of workers is refused by the name that it was given by', 
   const wrong: [string[], string][] = [
     [['--workers', 'x'], `--workers: "x" ${why}`],
     [['serve', '--workers=1.5'], `--workers: "1.5" ${why}`],
-    [['--workers', '129'], '--workers: "129" must be <= 128'],
+    [['--workers', '129'], '--workers: "129" must be from 0 to 128'],
     [['--workers'], '--workers: needs a number'],
     [['--workers='], '--workers: needs a number'],
     [['--workerz=2'], '"--workerz=2": the service takes settings'],

@@ -68,7 +68,7 @@ function cpuOf(indexes: readonly MarketIndex[], text: string): number {
     const { user, system } = process.cpuUsage(begun);
     return (user + system) / 1000;
   });
-  return times.sort((a, b) => a - b)[3] ?? 0;
+  return Math.min(...times);
 }
 
 const TYPED = ['n', 'ni', 'nickel', 'nickel br', 'cobalt sulphate china', 'CP-NI-00042', 'price'];

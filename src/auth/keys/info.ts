@@ -2,6 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { instantOf, instantOrNull } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import { isPublicId } from './format.ts';
 import { limitsOf, scopesOfRow } from './verify.ts';
 
@@ -30,9 +31,9 @@ const withPublicIds = (side: 'before' | 'after'): RawBuilder<unknown> => {
 const TEXT_LENGTH_MAX = 200;
 
 /** A key command that cannot be executed. The message is one line for a terminal. */
-export class KeyError extends Error {
+export class KeyError extends ExpectedError {
   override readonly name = 'KeyError';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
 }
 
 /** The public data of a key. Instants are RFC 3339 in UTC. */

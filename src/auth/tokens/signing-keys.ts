@@ -7,6 +7,7 @@ import {
   errors,
   type JSONWebKeySet,
 } from 'jose';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import { authUnavailable, invalidToken } from '../refusals.ts';
 import { type Algorithm, ASYMMETRIC, type TokenHeader } from './tokens.ts';
 
@@ -149,9 +150,9 @@ export interface KeySettings {
 }
 
 /** An unusable token setting. The message is one line that names the variable. */
-export class TokenSettingError extends Error {
+export class TokenSettingError extends ExpectedError {
   override readonly name = 'TokenSettingError';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
 }
 
 const SECRET_BYTES_MIN = 32;

@@ -3,7 +3,7 @@ import type { Client } from '../../db/client.ts';
 import { contentHash, type PartHash } from '../../db/content-hash.ts';
 import { newestRevision, renewEpoch } from '../../db/revisions.ts';
 import { seed } from '../../db/seed/seed.ts';
-import { UsageError } from '../../process/failure.ts';
+import { UsageError } from '../../std/exit.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { addExport, addImport } from '../archive.ts';
 import { command, json, option } from '../command.ts';
@@ -165,14 +165,7 @@ Examples:
 });
 
 /** Adds `db migrate` and all other commands for the database as a whole. */
-export function addDatabaseCommands(program: Command): void {
-  const db = program
-    .command('db')
-    .summary('migrate, seed, verify, export and import the database, create its accounts')
-    .description(
-      'Migrates the schema, loads seeds, creates accounts, hashes, verifies, exports and imports ' +
-        'data.',
-    );
+export function addDatabaseCommands(db: Command): void {
   addMigrate(db);
   addSeed(db);
   addRoles(db);

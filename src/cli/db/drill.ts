@@ -4,14 +4,12 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { exportArchive } from '../../archive/export.ts';
-import { importArchive } from '../../archive/import.ts';
 import type { Manifest } from '../../archive/manifest.ts';
 import type { Client } from '../../db/client.ts';
 import { migrateUp } from '../../db/migrate/migrate.ts';
 import { newestRevision, wireText } from '../../db/revisions.ts';
 import { openWriter } from '../../process/database.ts';
-import { EXIT, UsageError } from '../../process/failure.ts';
+import { EXIT, ExpectedError, UsageError } from '../../std/exit.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { RULES, verify } from '../../verify/verify.ts';
 import { command, json, option } from '../command.ts';
@@ -102,9 +100,9 @@ interface Drill {
 }
 
 /** Data was loaded during the drill, so the exports have different revisions. */
-class MovingDataError extends Error {
+class MovingDataError extends ExpectedError {
   override readonly name = 'MovingDataError';
-  readonly exitCode = EXIT.failed;
+  override readonly exitCode = EXIT.failed;
 }
 
 /** pg_dump and pg_restore if they support this server version; null to use `db export`. */
@@ -178,6 +176,8 @@ async function drill(work: Work, folder: string, options: DrillOptions): Promise
     steps.push({ step, seconds: Math.round(performance.now() - began) / 1000 });
     return result;
   };
+  const { exportArchive } = await import('../../archive/export.ts');
+  const { importArchive } = await import('../../archive/import.ts');
   const exportTo = (client: Client, to: string) =>
     exportArchive(client, { folder: to, format: 'csv', markets: null, signal });
   const { server = address, keep = false } = options;

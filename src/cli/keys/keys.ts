@@ -2,10 +2,9 @@ import type { Command } from 'commander';
 import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../../auth/keys/info.ts';
 import { createKey, type NewKeyInfo, revokeKey, rotateKey } from '../../auth/keys/keys.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
-import { actor } from '../../process/environment.ts';
-import { UsageError } from '../../process/failure.ts';
+import { UsageError } from '../../std/exit.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { type CommandResult, command, json, option, required } from '../command.ts';
+import { actor, type CommandResult, command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { printLines, printTable, timeText } from '../output.ts';
 import {
@@ -271,11 +270,7 @@ const addAudit = command({
 });
 
 /** Adds `keys create`, `list`, `show`, `rotate`, `revoke` and `audit`. */
-export function addKeyCommands(program: Command): void {
-  const keys = program
-    .command('keys')
-    .summary('make, list, rotate and revoke API keys')
-    .description('Makes, lists, shows, rotates and revokes API keys.');
+export function addKeyCommands(keys: Command): void {
   addCreate(keys);
   addList(keys);
   addShow(keys);

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isZip } from '../../ingest/parsing/zip.ts';
 import { readConfig } from '../../process/environment.ts';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 
 /** A failed download. The message is one line with the setting and the reason. */
-export class DownloadError extends Error {
+export class DownloadError extends ExpectedError {
   override readonly name = 'DownloadError';
-  readonly exitCode = 1;
+  override readonly exitCode = EXIT.failed;
 }
 
 interface DownloadOptions {

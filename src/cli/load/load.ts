@@ -7,10 +7,17 @@ import {
 } from '../../ingest/formats/formats.ts';
 import { load } from '../../ingest/load/load.ts';
 import type { LoadReport, LoadRequest } from '../../ingest/load/request.ts';
-import { actor } from '../../process/environment.ts';
-import { EXIT, UsageError } from '../../process/failure.ts';
+import { EXIT, UsageError } from '../../std/exit.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { type CommandResult, command, json, option, printAnswer, required } from '../command.ts';
+import {
+  actor,
+  type CommandResult,
+  command,
+  json,
+  option,
+  printAnswer,
+  required,
+} from '../command.ts';
 import { type Work, withDatabase } from '../database.ts';
 import { printLines, reportHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
@@ -196,11 +203,7 @@ Examples:
 }
 
 /** Adds `load <format> FILE…` for every format there is. */
-export function addLoadCommands(program: Command): void {
-  const parent = program
-    .command('load')
-    .summary('load a file of prices or exchange rates')
-    .description('Loads a file of prices or exchange rates, and reports what was loaded.');
+export function addLoadCommands(parent: Command): void {
   for (const name of FORMAT_NAMES) formatCommand(name)(parent);
   addLoadLog(parent);
   addLoadShow(parent);

@@ -1,14 +1,8 @@
-import type { Selection } from '../../ingest/ledger/withdraw.ts';
-import {
-  type WithdrawalReport,
-  type WithdrawnPoints,
-  withdraw,
-} from '../../ingest/ledger/withdraw.ts';
+import type { Selection, WithdrawalReport, WithdrawnPoints } from '../../ingest/ledger/withdraw.ts';
 import { isDay } from '../../ingest/parsing/dates.ts';
-import { EXIT, UsageError } from '../../process/failure.ts';
+import { EXIT, UsageError } from '../../std/exit.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
-import { withDatabase } from '../database.ts';
 import { printLines } from '../output.ts';
 import {
   changeText,
@@ -87,6 +81,8 @@ Examples:
   async run(code: string | undefined, options: Options) {
     const selection = selectionOf(code, options);
     const lines = (points: WithdrawnPoints) => section('Withdrawn', points, changeText);
+    const { withDatabase } = await import('../database.ts');
+    const { withdraw } = await import('../../ingest/ledger/withdraw.ts');
     const request = { selection, ...takingRequest(options, lines) };
     const report = await withDatabase(({ client, config, signal }) =>
       withdraw(client, { ...request, signal, confirmation: confirmationOf(config) }),

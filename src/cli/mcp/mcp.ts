@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
-import { UsageError } from '../../process/failure.ts';
+import { UsageError } from '../../std/exit.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { VERSION } from '../../version.ts';
 import { command, option } from '../command.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { UsageError } from '../../process/failure.ts';
+import { UsageError } from '../../std/exit.ts';
 import { masked, maskedEncoded } from '../../std/secrets.ts';
 import { VERSION } from '../../version.ts';
 

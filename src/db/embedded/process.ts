@@ -13,13 +13,14 @@ import { readFile, rm } from 'node:fs/promises';
 import process from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 
 const run = promisify(execFile);
 
 /** The embedded PostgreSQL failed. The message states what the operator has to do. */
-export class EmbeddedDatabaseError extends Error {
+export class EmbeddedDatabaseError extends ExpectedError {
   override readonly name = 'EmbeddedDatabaseError';
-  readonly exitCode = 1;
+  override readonly exitCode = EXIT.failed;
 }
 
 /** True if a process with this number exists, of any user. */

@@ -1,10 +1,11 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import type { Database } from '../schema.ts';
 
 /** A lock was not acquired before the timeout. The message names the sessions that hold it. */
-export class LockedOutError extends Error {
+export class LockedOutError extends ExpectedError {
   override readonly name = 'LockedOutError';
-  readonly exitCode = 4;
+  override readonly exitCode = EXIT.locked;
 }
 
 /** Wait for a lock after which its holders are reported. */

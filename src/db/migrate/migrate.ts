@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { MARKETS } from '../../catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../catalog/scopes.ts';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import type { Database } from '../schema.ts';
 import {
   type LockWaitOptions,
@@ -25,9 +26,9 @@ import {
 import { grantRights } from './roles.ts';
 
 /** Rolling back a migration would lose data. Nothing was changed. */
-class DataLossError extends Error {
+class DataLossError extends ExpectedError {
   override readonly name = 'DataLossError';
-  readonly exitCode = 3;
+  override readonly exitCode = EXIT.refused;
 }
 
 /** Tables that the migration runner writes. */

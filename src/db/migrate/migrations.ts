@@ -10,6 +10,7 @@ import {
   PostgresQueryCompiler,
   sql,
 } from 'kysely';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import type { Database } from '../schema.ts';
 
 /** The migrations of this version. */
@@ -69,9 +70,9 @@ interface MigrationRun {
 }
 
 /** The file of a migration has changed since it ran. The message is for operators. */
-class MigrationDriftError extends Error {
+class MigrationDriftError extends ExpectedError {
   override readonly name = 'MigrationDriftError';
-  readonly exitCode = 1;
+  override readonly exitCode = EXIT.failed;
 }
 
 async function exists(db: AnyDatabase, table: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import type { Database } from '../schema.ts';
 import { retryLocked, withMigrationLock } from './migration-lock.ts';
 import { FOLDER, isAhead, migrationNames } from './migrations.ts';
@@ -30,9 +31,9 @@ export type Login = (typeof LOGINS)[number];
 export const ROLE_PREFIX = 'prices';
 
 /** A change of accounts is not possible. The message is one line for a terminal. */
-class RoleError extends Error {
+class RoleError extends ExpectedError {
   override readonly name = 'RoleError';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
 }
 
 const ROLES_FILE = new URL('../roles.sql', import.meta.url);

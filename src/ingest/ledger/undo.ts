@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
 import { openRevision } from '../../db/connection.ts';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import {
   type Batch,
@@ -70,9 +71,9 @@ export interface UndoReport {
 }
 
 /** The batch cannot be undone. Nothing was changed. */
-export class UndoRefusal extends Error {
+export class UndoRefusal extends ExpectedError {
   override readonly name = 'UndoRefusal';
-  readonly exitCode = 3;
+  override readonly exitCode = EXIT.refused;
   /** Batches to undo first, newest first. */
   readonly conflicts: readonly Conflict[];
 

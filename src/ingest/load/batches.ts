@@ -7,6 +7,7 @@ import {
 import { type Connection, inApplyTransaction } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import {
   type ChangeRequest,
@@ -157,9 +158,9 @@ export interface Batch extends Required<LoadCounts> {
 }
 
 /** No batch has this number. */
-export class UnknownBatchError extends Error {
+export class UnknownBatchError extends ExpectedError {
   override readonly name = 'UnknownBatchError';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
 }
 
 /** Counts as float8, which the driver returns as numbers. */

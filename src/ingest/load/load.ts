@@ -4,6 +4,7 @@ import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
 import { type Connection, openRevision } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import { textOf } from '../../db/revisions.ts';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { writeCurrencies, writeSource } from '../descriptions/new-names.ts';
 import { writePrices } from '../descriptions/prices.ts';
@@ -92,9 +93,9 @@ async function checkFile(load: Load): Promise<void> {
 }
 
 /** The database lacks the currencies, units and frequencies that every load needs. */
-export class NoReferenceError extends Error {
+export class NoReferenceError extends ExpectedError {
   override readonly name = 'NoReferenceError';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
 }
 
 /** @throws NoReferenceError for a database without reference data */

@@ -5,6 +5,7 @@ import { Settings } from 'typebox/system';
 import Value from 'typebox/value';
 import { nearest } from '../../catalog/nearest.ts';
 import { shown } from '../../errors.ts';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import { checkMapping } from './check.ts';
 import { MAPPING, type Mapping } from './schema.ts';
 import { type MappingDocument, type MappingViolation, pointerTo, readYaml } from './yaml.ts';
@@ -165,9 +166,9 @@ export interface TableMapping {
 }
 
 /** An invalid mapping file, with all violations. */
-export class MappingError extends Error {
+export class MappingError extends ExpectedError {
   override readonly name = 'MappingError';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
   readonly path: string;
   readonly violations: readonly MappingViolation[];
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { access, link, rename, rm } from 'node:fs/promises';
+import { EXIT, ExpectedError } from '../../std/exit.ts';
 import type { LoadProblem } from './load-error.ts';
 import type { SourceFile } from './source-file.ts';
 
@@ -69,9 +70,9 @@ const csvLine = (values: readonly (string | number | null)[]): Buffer =>
   Buffer.from(`${values.map(field).join(',')}\n`);
 
 /** `--rejects` is not possible: its file exists, or the loaded file has no lines. */
-class RejectsError extends Error {
+class RejectsError extends ExpectedError {
   override readonly name = 'RejectsError';
-  readonly exitCode = 2;
+  override readonly exitCode = EXIT.usage;
 }
 
 const exists = (path: string): Promise<boolean> =>
