@@ -33,11 +33,16 @@ const insertHasRevision = (table: string): string =>
 /**
  * History, revision stamps and the reading function of one table. The functions name their columns:
  * one that returned rows of its table would fail readers under way when a column is added.
+ *
+ * `revision_to` has no foreign key. It would look up the same revision for each row, which took a
+ * third of the time of a bulk correction. `<table>_revision_is_open` looks the revision up once per
+ * statement, only `<table>_keep` writes the history, and no revision is ever deleted. A statement
+ * that sets `revision` itself saves one call of `stamp_revision` per row.
  */
 const versioned = (table: string): string => `
 create table ${table}_history (
   like ${table} including constraints,
-  revision_to bigint not null references revision (number),
+  revision_to bigint not null,
   check (revision < revision_to),
   primary key (${PRIMARY_KEYS[table] ?? 'id'}, revision)
 );
@@ -49,7 +54,8 @@ create trigger ${table}_revision_is_open before insert or update or delete on ${
 create trigger ${table}_history_by_triggers before insert on ${table}_history for each statement
   when (pg_trigger_depth() = 0) execute function refuse_change();
 ${insertHasRevision(table)}
-create trigger ${table}_stamp before update on ${table} for each row execute function stamp_revision();
+create trigger ${table}_stamp before update on ${table} for each row
+  when (new.revision is distinct from current_revision()) execute function stamp_revision();
 create trigger ${table}_no_truncate before truncate on ${table} execute function refuse_change();
 create trigger ${table}_history_frozen before update or delete on ${table}_history
   for each row execute function refuse_change();

@@ -75,8 +75,10 @@ end;
 comment on function count_price_changes(integer, bigint) is
   '1 if a revision changed the attributes of a price, otherwise 0.';
 
--- Price by price: a join of the new segments with their sum has no statistics to be planned by,
--- and compares each pair of prices, so that a commit of many prices would not end.
+-- series_touch has counted the points of prices that one statement changed. The points of other
+-- prices are counted here, price by price: a join of the new segments with their sum has no
+-- statistics to be planned by, and compares each pair of prices, so that a commit of many prices
+-- would not end.
 create function number_changes(at bigint) returns void language plpgsql
   ${AS_OWNER} as $$
 declare
@@ -89,12 +91,12 @@ begin
     where first_seq is not null order by first_seq desc limit 1;
   next_seq := coalesce(next_seq, 1);
   for segment in
-    select price_id, first_date, last_date from change_segment
+    select price_id, first_date, last_date, points from change_segment
       where revision = at order by price_id
   loop
     price_count := count_price_changes(segment.price_id, at);
-    point_count := coalesce(
-      count_changed_points(segment.price_id, at, segment.first_date, segment.last_date), 0);
+    point_count := case when segment.points > 0 then segment.points else coalesce(
+      count_changed_points(segment.price_id, at, segment.first_date, segment.last_date), 0) end;
     if price_count + point_count = 0 then
       delete from change_segment where revision = at and price_id = segment.price_id;
     else
@@ -149,16 +151,17 @@ declare
   prices integer[];
   firsts date[];
   lasts date[];
+  counts integer[];
   least_revision bigint;
   greatest_revision bigint;
   unknown integer;
 begin
   perform refuse_after_seal();
   select array_agg(c.price_id), array_agg(c.first_date), array_agg(c.last_date),
-      min(c.least_revision), max(c.greatest_revision)
-    into prices, firsts, lasts, least_revision, greatest_revision
+      array_agg(c.points), min(c.least_revision), max(c.greatest_revision)
+    into prices, firsts, lasts, counts, least_revision, greatest_revision
     from (select price_id, min(date) as first_date, max(date) as last_date,
-      min(revision) as least_revision, max(revision) as greatest_revision
+      count(*)::integer as points, min(revision) as least_revision, max(revision) as greatest_revision
       from changed group by price_id) as c;
   if prices is null then
     return null;
@@ -176,10 +179,12 @@ begin
         using message = format('there is no price %s', unknown), table = 'series';
     end if;
   end if;
-  insert into change_segment (revision, price_id, first_date, last_date)
-    select current_revision(), c.id, c.first_date, c.last_date
-    from unnest(prices, firsts, lasts) as c (id, first_date, last_date)
+  insert into change_segment (revision, price_id, first_date, last_date, points)
+    select current_revision(), c.id, c.first_date, c.last_date, c.points
+    from unnest(prices, firsts, lasts, counts) as c (id, first_date, last_date, points)
   on conflict (revision, price_id) do update set
+    -- A second statement may change the same points again: 0 makes the commit count them.
+    points = case when change_segment.first_date is null then excluded.points else 0 end,
     first_date = least(change_segment.first_date, excluded.first_date),
     last_date = greatest(change_segment.last_date, excluded.last_date);
   insert into revision_scope (scope, revision)

@@ -6,7 +6,9 @@ import type { ClientBase } from 'pg';
  */
 const OBJECTS = `
 with mine as (
-  select c.oid, c.relname, c.relkind, c.relpersistence from pg_class c
+  select c.oid, c.relname, c.relkind, c.relpersistence,
+    array_to_string(c.reloptions, ', ') as options
+  from pg_class c
   where c.relnamespace = 'public'::regnamespace
     and c.relname !~ '^(kysely_migration|migration_file)'
 ), columns as (
@@ -28,7 +30,7 @@ with mine as (
   select m.oid, 0, concat(
       format(E'create %stable %I (\\n',
         case m.relpersistence when 'u' then 'unlogged ' end, m.relname),
-      concat_ws(E',\\n', c.list, k.list), E'\\n);')
+      concat_ws(E',\\n', c.list, k.list), E'\\n)', E'\\nwith (' || m.options || ')', ';')
     from mine m left join columns c on c.attrelid = m.oid
       left join constraints k on k.conrelid = m.oid
     where m.relkind = 'r'

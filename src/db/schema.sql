@@ -618,13 +618,27 @@ create table series (
   constraint series_pkey PRIMARY KEY (price_id, date) INCLUDE (low, mid, high, published_at, corrections, revision),
   constraint series_corrections_check CHECK ((corrections >= 0)),
   constraint series_date_check CHECK (((date >= '1800-01-01'::date) AND (date <= '2199-12-31'::date))),
-  constraint series_date_check1 CHECK ((date <= (((now() AT TIME ZONE 'UTC'::text))::date + 1))),
-  constraint series_has_15_digits CHECK ((GREATEST(abs(low), abs(mid), abs(high)) < ('{1000000000000000,100000000000000,10000000000000,1000000000000,100000000000,10000000000,1000000000,100000000,10000000,1000000,100000}'::numeric[])[(1 + GREATEST(scale(low), scale(mid), scale(high)))])),
-  constraint series_is_a_number CHECK (((COALESCE(scale(mid), 99) <= 10) AND ((low IS NULL) OR (COALESCE(scale(low), 99) <= 10)) AND ((high IS NULL) OR (COALESCE(scale(high), 99) <= 10)))),
+  constraint series_date_check1 CHECK ((date <= (((now() AT TIME ZONE '00:00:00'::interval))::date + 1))),
+  constraint series_has_15_digits CHECK (
+CASE GREATEST(scale(low), scale(mid), scale(high))
+    WHEN 0 THEN ((COALESCE(high, mid) < '1000000000000000'::numeric) AND (COALESCE(low, mid) > '-1000000000000000'::numeric))
+    WHEN 1 THEN ((COALESCE(high, mid) < '100000000000000'::numeric) AND (COALESCE(low, mid) > '-100000000000000'::numeric))
+    WHEN 2 THEN ((COALESCE(high, mid) < '10000000000000'::numeric) AND (COALESCE(low, mid) > '-10000000000000'::numeric))
+    WHEN 3 THEN ((COALESCE(high, mid) < '1000000000000'::numeric) AND (COALESCE(low, mid) > '-1000000000000'::numeric))
+    WHEN 4 THEN ((COALESCE(high, mid) < '100000000000'::numeric) AND (COALESCE(low, mid) > '-100000000000'::numeric))
+    WHEN 5 THEN ((COALESCE(high, mid) < '10000000000'::numeric) AND (COALESCE(low, mid) > '-10000000000'::numeric))
+    WHEN 6 THEN ((COALESCE(high, mid) < '1000000000'::numeric) AND (COALESCE(low, mid) > '-1000000000'::numeric))
+    WHEN 7 THEN ((COALESCE(high, mid) < '100000000'::numeric) AND (COALESCE(low, mid) > '-100000000'::numeric))
+    WHEN 8 THEN ((COALESCE(high, mid) < '10000000'::numeric) AND (COALESCE(low, mid) > '-10000000'::numeric))
+    WHEN 9 THEN ((COALESCE(high, mid) < '1000000'::numeric) AND (COALESCE(low, mid) > '-1000000'::numeric))
+    WHEN 10 THEN ((COALESCE(high, mid) < '100000'::numeric) AND (COALESCE(low, mid) > '-100000'::numeric))
+    ELSE false
+END),
   constraint series_is_trimmed CHECK (((scale(mid) = min_scale(mid)) AND (scale(low) = min_scale(low)) AND (scale(high) = min_scale(high)))),
-  constraint series_low_mid_high CHECK (((low <= mid) AND (mid <= high) AND (low <= high))),
+  constraint series_low_mid_high CHECK (((low <= mid) AND (mid <= high))),
   constraint series_published_at_check CHECK (((published_at >= '1800-01-01 00:00:00+00'::timestamp with time zone) AND (published_at <= '2199-12-31 23:59:00+00'::timestamp with time zone)))
-);
+)
+with (autovacuum_vacuum_scale_factor=0.005, autovacuum_vacuum_insert_scale_factor=0.005);
 
 comment on table series is 'The current value of each price on each date. At most 15 significant digits at the finest decimals of the point.';
 
@@ -726,7 +740,6 @@ create table currency_history (
   revision bigint not null,
   revision_to bigint not null,
   constraint currency_history_pkey PRIMARY KEY (id, revision),
-  constraint currency_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint currency_history_check CHECK ((revision < revision_to)),
   constraint currency_iso_check CHECK ((iso ~ '^[A-Z]{3}$'::text)),
   constraint currency_name_check CHECK ((name <> ''::text)),
@@ -741,7 +754,7 @@ CREATE TRIGGER currency_history_by_triggers BEFORE INSERT ON currency_history FO
 
 CREATE TRIGGER currency_insert_has_revision BEFORE INSERT ON currency FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
 
-CREATE TRIGGER currency_stamp BEFORE UPDATE ON currency FOR EACH ROW EXECUTE FUNCTION stamp_revision();
+CREATE TRIGGER currency_stamp BEFORE UPDATE ON currency FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
 
 CREATE TRIGGER currency_no_truncate BEFORE TRUNCATE ON currency FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -815,7 +828,6 @@ create table unit_of_measure_history (
   revision bigint not null,
   revision_to bigint not null,
   constraint unit_of_measure_history_pkey PRIMARY KEY (id, revision),
-  constraint unit_of_measure_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint unit_of_measure_dimension_check CHECK ((dimension = ANY (ARRAY['mass'::text, 'mass-dry'::text, 'mass-wet'::text, 'content'::text, 'content-dry'::text, 'energy'::text, 'count'::text, 'ratio'::text]))),
   constraint unit_of_measure_factor_check CHECK (((factor > (0)::numeric) AND (factor < '1000000000000000'::numeric))),
   constraint unit_of_measure_history_check CHECK ((revision < revision_to)),
@@ -831,7 +843,7 @@ CREATE TRIGGER unit_of_measure_history_by_triggers BEFORE INSERT ON unit_of_meas
 
 CREATE TRIGGER unit_of_measure_insert_has_revision BEFORE INSERT ON unit_of_measure FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
 
-CREATE TRIGGER unit_of_measure_stamp BEFORE UPDATE ON unit_of_measure FOR EACH ROW EXECUTE FUNCTION stamp_revision();
+CREATE TRIGGER unit_of_measure_stamp BEFORE UPDATE ON unit_of_measure FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
 
 CREATE TRIGGER unit_of_measure_no_truncate BEFORE TRUNCATE ON unit_of_measure FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -912,7 +924,6 @@ create table dimension_value_history (
   revision bigint not null,
   revision_to bigint not null,
   constraint dimension_value_history_pkey PRIMARY KEY (id, revision),
-  constraint dimension_value_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint dimension_value_frequency_closed CHECK (((kind <> 'frequency'::text) OR (short_name = ANY (ARRAY['D'::text, '2xW'::text, 'W'::text, '2W'::text, 'M'::text, 'Q'::text, 'A'::text])))),
   constraint dimension_value_history_check CHECK ((revision < revision_to)),
   constraint dimension_value_kind_check CHECK ((kind = ANY (ARRAY['price-type'::text, 'price-category'::text, 'frequency'::text, 'purity'::text, 'grade'::text, 'capacity'::text, 'cell-format'::text, 'mesh-size'::text, 'sub-product'::text, 'feedstock'::text, 'incoterm'::text, 'country'::text, 'region'::text, 'trade-type'::text, 'service'::text]))),
@@ -931,7 +942,7 @@ CREATE TRIGGER dimension_value_history_by_triggers BEFORE INSERT ON dimension_va
 
 CREATE TRIGGER dimension_value_insert_has_revision BEFORE INSERT ON dimension_value FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
 
-CREATE TRIGGER dimension_value_stamp BEFORE UPDATE ON dimension_value FOR EACH ROW EXECUTE FUNCTION stamp_revision();
+CREATE TRIGGER dimension_value_stamp BEFORE UPDATE ON dimension_value FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
 
 CREATE TRIGGER dimension_value_no_truncate BEFORE TRUNCATE ON dimension_value FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -1008,7 +1019,6 @@ create table product_history (
   revision bigint not null,
   revision_to bigint not null,
   constraint product_history_pkey PRIMARY KEY (id, revision),
-  constraint product_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint product_history_check CHECK ((revision < revision_to)),
   constraint product_match_key_check CHECK ((match_key <> ''::text)),
   constraint product_name_check CHECK (((name <> ''::text) AND (name !~ '[[:cntrl:]]'::text)))
@@ -1022,7 +1032,7 @@ CREATE TRIGGER product_history_by_triggers BEFORE INSERT ON product_history FOR 
 
 CREATE TRIGGER product_insert_has_revision BEFORE INSERT ON product FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
 
-CREATE TRIGGER product_stamp BEFORE UPDATE ON product FOR EACH ROW EXECUTE FUNCTION stamp_revision();
+CREATE TRIGGER product_stamp BEFORE UPDATE ON product FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
 
 CREATE TRIGGER product_no_truncate BEFORE TRUNCATE ON product FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -1121,7 +1131,6 @@ create table price_history (
   revision bigint not null,
   revision_to bigint not null,
   constraint price_history_pkey PRIMARY KEY (id, revision),
-  constraint price_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint price_assessment_launched_at_check CHECK (((assessment_launched_at >= '1800-01-01'::date) AND (assessment_launched_at <= '2199-12-31'::date))),
   constraint price_code_check CHECK ((code ~ '^[!-~]{1,64}$'::text)),
   constraint price_code_key_check CHECK ((code_key <> ''::text)),
@@ -1142,7 +1151,7 @@ CREATE TRIGGER price_history_by_triggers BEFORE INSERT ON price_history FOR EACH
 
 CREATE TRIGGER price_insert_has_revision BEFORE INSERT ON price FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
 
-CREATE TRIGGER price_stamp BEFORE UPDATE ON price FOR EACH ROW EXECUTE FUNCTION stamp_revision();
+CREATE TRIGGER price_stamp BEFORE UPDATE ON price FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
 
 CREATE TRIGGER price_no_truncate BEFORE TRUNCATE ON price FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -1258,15 +1267,27 @@ create table series_history (
   revision bigint not null,
   revision_to bigint not null,
   constraint series_history_pkey PRIMARY KEY (price_id, date, revision),
-  constraint series_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint series_corrections_check CHECK ((corrections >= 0)),
   constraint series_date_check CHECK (((date >= '1800-01-01'::date) AND (date <= '2199-12-31'::date))),
-  constraint series_date_check1 CHECK ((date <= (((now() AT TIME ZONE 'UTC'::text))::date + 1))),
-  constraint series_has_15_digits CHECK ((GREATEST(abs(low), abs(mid), abs(high)) < ('{1000000000000000,100000000000000,10000000000000,1000000000000,100000000000,10000000000,1000000000,100000000,10000000,1000000,100000}'::numeric[])[(1 + GREATEST(scale(low), scale(mid), scale(high)))])),
+  constraint series_date_check1 CHECK ((date <= (((now() AT TIME ZONE '00:00:00'::interval))::date + 1))),
+  constraint series_has_15_digits CHECK (
+CASE GREATEST(scale(low), scale(mid), scale(high))
+    WHEN 0 THEN ((COALESCE(high, mid) < '1000000000000000'::numeric) AND (COALESCE(low, mid) > '-1000000000000000'::numeric))
+    WHEN 1 THEN ((COALESCE(high, mid) < '100000000000000'::numeric) AND (COALESCE(low, mid) > '-100000000000000'::numeric))
+    WHEN 2 THEN ((COALESCE(high, mid) < '10000000000000'::numeric) AND (COALESCE(low, mid) > '-10000000000000'::numeric))
+    WHEN 3 THEN ((COALESCE(high, mid) < '1000000000000'::numeric) AND (COALESCE(low, mid) > '-1000000000000'::numeric))
+    WHEN 4 THEN ((COALESCE(high, mid) < '100000000000'::numeric) AND (COALESCE(low, mid) > '-100000000000'::numeric))
+    WHEN 5 THEN ((COALESCE(high, mid) < '10000000000'::numeric) AND (COALESCE(low, mid) > '-10000000000'::numeric))
+    WHEN 6 THEN ((COALESCE(high, mid) < '1000000000'::numeric) AND (COALESCE(low, mid) > '-1000000000'::numeric))
+    WHEN 7 THEN ((COALESCE(high, mid) < '100000000'::numeric) AND (COALESCE(low, mid) > '-100000000'::numeric))
+    WHEN 8 THEN ((COALESCE(high, mid) < '10000000'::numeric) AND (COALESCE(low, mid) > '-10000000'::numeric))
+    WHEN 9 THEN ((COALESCE(high, mid) < '1000000'::numeric) AND (COALESCE(low, mid) > '-1000000'::numeric))
+    WHEN 10 THEN ((COALESCE(high, mid) < '100000'::numeric) AND (COALESCE(low, mid) > '-100000'::numeric))
+    ELSE false
+END),
   constraint series_history_check CHECK ((revision < revision_to)),
-  constraint series_is_a_number CHECK (((COALESCE(scale(mid), 99) <= 10) AND ((low IS NULL) OR (COALESCE(scale(low), 99) <= 10)) AND ((high IS NULL) OR (COALESCE(scale(high), 99) <= 10)))),
   constraint series_is_trimmed CHECK (((scale(mid) = min_scale(mid)) AND (scale(low) = min_scale(low)) AND (scale(high) = min_scale(high)))),
-  constraint series_low_mid_high CHECK (((low <= mid) AND (mid <= high) AND (low <= high))),
+  constraint series_low_mid_high CHECK (((low <= mid) AND (mid <= high))),
   constraint series_published_at_check CHECK (((published_at >= '1800-01-01 00:00:00+00'::timestamp with time zone) AND (published_at <= '2199-12-31 23:59:00+00'::timestamp with time zone)))
 );
 
@@ -1276,7 +1297,7 @@ CREATE TRIGGER series_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON seri
 
 CREATE TRIGGER series_history_by_triggers BEFORE INSERT ON series_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
 
-CREATE TRIGGER series_stamp BEFORE UPDATE ON series FOR EACH ROW EXECUTE FUNCTION stamp_revision();
+CREATE TRIGGER series_stamp BEFORE UPDATE ON series FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
 
 CREATE TRIGGER series_no_truncate BEFORE TRUNCATE ON series FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -1351,7 +1372,6 @@ create table fx_rate_history (
   revision bigint not null,
   revision_to bigint not null,
   constraint fx_rate_history_pkey PRIMARY KEY (source, currency_id, date, revision),
-  constraint fx_rate_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint fx_rate_date_check CHECK (((date >= '1800-01-01'::date) AND (date <= '2199-12-31'::date))),
   constraint fx_rate_date_check1 CHECK ((date <= (((now() AT TIME ZONE 'UTC'::text))::date + 1))),
   constraint fx_rate_has_15_digits CHECK ((rate < ('{1000000000000000,100000000000000,10000000000000,1000000000000,100000000000,10000000000,1000000000,100000000,10000000,1000000,100000}'::numeric[])[(1 + scale(rate))])),
@@ -1368,7 +1388,7 @@ CREATE TRIGGER fx_rate_history_by_triggers BEFORE INSERT ON fx_rate_history FOR 
 
 CREATE TRIGGER fx_rate_insert_has_revision BEFORE INSERT ON fx_rate FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
 
-CREATE TRIGGER fx_rate_stamp BEFORE UPDATE ON fx_rate FOR EACH ROW EXECUTE FUNCTION stamp_revision();
+CREATE TRIGGER fx_rate_stamp BEFORE UPDATE ON fx_rate FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
 
 CREATE TRIGGER fx_rate_no_truncate BEFORE TRUNCATE ON fx_rate FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -1555,12 +1575,12 @@ begin
     where first_seq is not null order by first_seq desc limit 1;
   next_seq := coalesce(next_seq, 1);
   for segment in
-    select price_id, first_date, last_date from change_segment
+    select price_id, first_date, last_date, points from change_segment
       where revision = at order by price_id
   loop
     price_count := count_price_changes(segment.price_id, at);
-    point_count := coalesce(
-      count_changed_points(segment.price_id, at, segment.first_date, segment.last_date), 0);
+    point_count := case when segment.points > 0 then segment.points else coalesce(
+      count_changed_points(segment.price_id, at, segment.first_date, segment.last_date), 0) end;
     if price_count + point_count = 0 then
       delete from change_segment where revision = at and price_id = segment.price_id;
     else
@@ -1619,16 +1639,17 @@ declare
   prices integer[];
   firsts date[];
   lasts date[];
+  counts integer[];
   least_revision bigint;
   greatest_revision bigint;
   unknown integer;
 begin
   perform refuse_after_seal();
   select array_agg(c.price_id), array_agg(c.first_date), array_agg(c.last_date),
-      min(c.least_revision), max(c.greatest_revision)
-    into prices, firsts, lasts, least_revision, greatest_revision
+      array_agg(c.points), min(c.least_revision), max(c.greatest_revision)
+    into prices, firsts, lasts, counts, least_revision, greatest_revision
     from (select price_id, min(date) as first_date, max(date) as last_date,
-      min(revision) as least_revision, max(revision) as greatest_revision
+      count(*)::integer as points, min(revision) as least_revision, max(revision) as greatest_revision
       from changed group by price_id) as c;
   if prices is null then
     return null;
@@ -1646,10 +1667,12 @@ begin
         using message = format('there is no price %s', unknown), table = 'series';
     end if;
   end if;
-  insert into change_segment (revision, price_id, first_date, last_date)
-    select current_revision(), c.id, c.first_date, c.last_date
-    from unnest(prices, firsts, lasts) as c (id, first_date, last_date)
+  insert into change_segment (revision, price_id, first_date, last_date, points)
+    select current_revision(), c.id, c.first_date, c.last_date, c.points
+    from unnest(prices, firsts, lasts, counts) as c (id, first_date, last_date, points)
   on conflict (revision, price_id) do update set
+    -- A second statement may change the same points again: 0 makes the commit count them.
+    points = case when change_segment.first_date is null then excluded.points else 0 end,
     first_date = least(change_segment.first_date, excluded.first_date),
     last_date = greatest(change_segment.last_date, excluded.last_date);
   insert into revision_scope (scope, revision)

@@ -69,10 +69,12 @@ select line from (
 
 /** Lists the definitions of this database, one per line. */
 export async function schemaDefinitions(driver: pg.ClientBase): Promise<string[]> {
-  // PostgreSQL qualifies names outside of the search path.
+  // PostgreSQL qualifies names outside of the search path, and writes intervals in this style.
   await driver.query('set local search_path = public, pg_temp');
+  await driver.query('set local intervalstyle = postgres');
   const { rows } = await driver.query<{ line: string }>(LINES);
-  return rows.map(({ line }) => line);
+  // PostgreSQL writes an expression with CASE on several lines.
+  return rows.map(({ line }) => line.replace(/\s*\n\s*/g, ' '));
 }
 
 /** Splits lines into name and definition. */

@@ -105,6 +105,37 @@ t.test('a price that comes and goes in one revision has changed nothing', async 
   ]);
 });
 
+t.test('a point that several statements of a revision change is one change', async (t) => {
+  const { pool } = await testDatabase(t);
+  await writeMinimalData(pool);
+  const published = (day: number) => insertOf('series', pointRow({ date: `'2024-01-0${day}'` }));
+  const corrected = 'update series set mid = mid + 0.1, corrections = corrections + 1';
+  const countOf = async (...statements: string[]) => {
+    const revision = await inRevision(pool, ...statements);
+    const segment = (await segmentsOf(pool)).find((each) => each.revision === revision);
+    return segment?.points;
+  };
+  t.equal(await countOf(published(1), published(2), corrected), 2, 'published and corrected');
+  t.equal(await countOf(corrected, corrected), 2, 'corrected twice');
+  t.equal(
+    await countOf(`${corrected} where date = '2024-01-01'`, corrected),
+    2,
+    'one of them twice',
+  );
+  t.equal(
+    await countOf(published(3), corrected, "delete from series where date = '2024-01-03'"),
+    2,
+  );
+  const [first, fourth] = [1, 4].map((day) =>
+    Object.values(pointRow({ date: `'2024-01-0${day}'` })).join(', '),
+  );
+  const both = `insert into series (${Object.keys(pointRow()).join(', ')})
+    values (${first}), (${fourth})
+    on conflict (price_id, date) do update set mid = 10.9, corrections = series.corrections + 1`;
+  t.equal(await countOf(both), 2, 'one statement that inserts and updates');
+  t.equal(await countOf('delete from series', published(1)), 3, 'withdrawn and published again');
+});
+
 t.test('the numbers of changes cannot be written by hand, and none after the seal', async (t) => {
   const { pool } = await testDatabase(t);
   await writeMinimalData(pool);

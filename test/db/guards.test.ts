@@ -69,6 +69,18 @@ t.test('a point carries the revision that wrote it, and no other', async (t) => 
     t.equal(message, 'a change of series needs a revision of its own');
     t.match(hint, /select open_revision/);
   }
+  await inRevision(pool, insertOf('series', pointRow()), insertOf('fx_rate', rateRow()));
+  for (const forged of ['1', '1000', '(select current_revision())', 'revision']) {
+    const opened = await inRevision(
+      pool,
+      `update series set mid = mid + 0.1, revision = ${forged}`,
+      `update fx_rate set rate = rate + 0.1, revision = ${forged}`,
+    );
+    for (const table of ['series', 'fx_rate']) {
+      const { rows } = await pool.query(`select revision::integer from ${table}`);
+      t.strictSame(rows, [{ revision: opened }], `${table}: ${forged}`);
+    }
+  }
 });
 
 t.test('published data are never truncated, and the past is never written', async (t) => {

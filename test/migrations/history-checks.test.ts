@@ -7,7 +7,7 @@ const BROKEN: ReadonlyMap<string, string> = new Map([
   ['series_low_mid_high', 'update series_history set low = 100'],
   ['series_is_trimmed', 'update series_history set mid = 10.50'],
   ['series_has_15_digits', 'update series_history set low = null, high = null, mid = 1e15'],
-  ['series_is_a_number', `update series_history set low = null, high = null, mid = 'NaN'`],
+  ['series_has_15_digits of NaN', `update series_history set low = null, high = null, mid = 'NaN'`],
   ['series_date_check', `update series_history set date = '1700-01-01' where date = '2020-02-29'`],
   ['series_date_check1', `update series_history set date = '2190-01-01' where date = '2020-02-29'`],
   ['series_published_at_check', `update series_history set published_at = '0100-01-01'`],

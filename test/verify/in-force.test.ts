@@ -19,6 +19,19 @@ t.test('the record of what is in force is that of a freshly migrated database', 
   );
 });
 
+t.test('the record is the same, however the database writes intervals', async (t) => {
+  const { pool } = await testDatabase(t);
+  const different = await inTransaction(
+    pool,
+    async (client) => {
+      await client.query('set local intervalstyle = iso_8601');
+      return schemaDifferences(client);
+    },
+    'rollback',
+  );
+  t.same(different, []);
+});
+
 t.test(
   'a schema that was recreated from its own definition, as by a restore, is the same',
   async (t) => {

@@ -22,6 +22,10 @@ export const PAST: Readonly<Record<string, Damage>> = {
     ],
     `update series set revision = 999 ${POINT}`,
   ),
+  'a version that ends with a revision that never was': damage(
+    ['revisions-known', 'scopes-noted', 'history-whole', 'changes-counted', 'corrections-counted'],
+    `update series_history set revision_to = 999 ${NEWEST}`,
+  ),
   'a market whose change was not noted': damage(
     'scopes-noted',
     `delete from revision_scope where scope = 'aluminium'

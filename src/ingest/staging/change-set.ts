@@ -163,7 +163,8 @@ export const POINTS: ChangeTarget = {
     where s.price_id = c.id and s.date = c.date and c.state = 'gone'`,
   correct: ({ batch, correctedAt }) => sql`
     update series s set low = c.low, mid = c.mid, high = c.high,
-      published_at = ${correctedAt}, corrections = c.corrections, batch_id = ${batch}
+      published_at = ${correctedAt}, corrections = c.corrections, batch_id = ${batch},
+      revision = (select current_revision())
     from ${POINT_CHANGES}
     where s.price_id = c.id and s.date = c.date and c.state = 'changed'`,
   insert: ({ batch, publishedAt }, isInOrder) => sql`
@@ -194,7 +195,8 @@ export function ratesOf({ slug }: Pick<RatePublisher, 'slug'>): ChangeTarget {
     // After the first load of a source the statistics still show no rates, and the planner would
     // scan all changes for each rate. The lateral join looks up each rate by its key instead.
     correct: ({ batch }) => sql`
-      update fx_rate s set rate = c.mid, batch_id = ${batch}
+      update fx_rate s set rate = c.mid, batch_id = ${batch},
+        revision = (select current_revision())
       from (select c.mid, c.batch_id, r.place from ${changes}
         cross join lateral (select f.ctid as place from fx_rate f
           where f.source = ${slug} and f.currency_id = c.id and f.date = c.date offset 0) as r
