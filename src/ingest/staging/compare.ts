@@ -176,11 +176,34 @@ const RESULTING_VALUES = sql`
   from pg_temp.load_series u where u.is_compared and u.after is not null`;
 
 /**
+ * Lists the series whose greatest value is above the least one times the factor, which is greater
+ * than 1: also those with a negative value, or with a zero among others. In other series no value
+ * jumps. This query costs much less than a comparison of neighbours.
+ */
+async function seriesThatMayJump(trx: Trx, factor: string): Promise<readonly number[]> {
+  const { rows } = await sql<{ series_no: number }>`
+    select series_no from (
+      select series_no, least(low, mid, low_before, mid_before) as least,
+        greatest(mid, high, mid_before, high_before) as greatest
+      from pg_temp.load_change
+      union all
+      select series_no, least(before[1], before[2], after[1], after[2]),
+        greatest(before[2], before[3], after[2], after[3])
+      from pg_temp.load_series where is_compared and (before is not null or after is not null)
+    ) as bounds
+    group by series_no
+    having max(greatest) > min(least) * ${factor}::numeric`.execute(trx);
+  return rows.map(({ series_no }) => series_no);
+}
+
+/**
  * Sets `neighbour` of each new or changed value to the value from which it jumps: the replaced
  * value, the previous one, or the next one if the load does not change it.
  * @returns whether there is a jump
  */
 export async function findJumps(trx: Trx, factor: string): Promise<boolean> {
+  const series = await seriesThatMayJump(trx, factor);
+  if (series.length === 0) return false;
   const found = await sql`
     update pg_temp.load_change c set neighbour = case
       when c.mid_before is not null
@@ -193,6 +216,7 @@ export async function findJumps(trx: Trx, factor: string): Promise<boolean> {
       select *, lag(value) over dates as previous,
         case when lead(is_fixed) over dates then lead(value) over dates end as next
       from (${RESULTING_VALUES}) as resulting
+      where series_no = any(${series}::integer[])
       window dates as (partition by series_no order by date)
     ) as s
     where c.line = s.line and c.series_no = s.series_no and c.place = s.place
