@@ -1,5 +1,6 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { csvRows, type SourceRow } from '../parsing/rows.ts';
+import { type LineBytes, readableLine } from '../parsing/lines.ts';
+import { csvRowsOrLines, type SourceRow } from '../parsing/rows.ts';
 import type { FileFormat, ReadContext } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
@@ -7,15 +8,14 @@ import {
   ATTRIBUTES,
   type Attributes,
   POINT_FIELDS,
+  type PointColumns,
+  type PointLines,
   type SourceRecord,
 } from '../records/source-record.ts';
 
-/** Column index of each field; -1 for absent columns. */
+/** The columns of a file. */
 interface Layout {
-  readonly width: number;
-  readonly point: Readonly<
-    Record<'code' | 'date' | 'low' | 'mid' | 'high' | 'publishedAt', number>
-  >;
+  readonly point: PointColumns;
   /** Columns with attributes of the price. */
   readonly attributes: readonly (readonly [name: string, index: number])[];
 }
@@ -51,8 +51,8 @@ function layoutOf(header: SourceRow): Layout {
   const { fields } = header;
   const at = (name: string): number => fields.indexOf(name);
   return {
-    width: fields.length,
     point: {
+      width: fields.length,
       code: at('code'),
       date: at('date'),
       low: at('low'),
@@ -78,8 +78,8 @@ function attributesOf(fields: readonly string[], layout: Layout): Attributes | n
 /** Adds the records of one row: a description of its price, a point, or both. */
 function addRow(row: SourceRow, layout: Layout, records: SourceRecord[], problems: Problems): void {
   const { line, fields } = row;
-  if (fields.length !== layout.width) {
-    const message = `The row has ${fields.length} fields, the header ${layout.width}`;
+  if (fields.length !== layout.point.width) {
+    const message = `The row has ${fields.length} fields, the header ${layout.point.width}`;
     problems.reject('wrong_column_count', message, { line });
     return;
   }
@@ -99,12 +99,29 @@ function addRow(row: SourceRow, layout: Layout, records: SourceRecord[], problem
   }
 }
 
-/** Reads the service's own CSV format, described in `docs/loading.md`. */
-async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[]> {
-  let layout: Layout | null = null;
-  for await (const rows of csvRows(file.bytes(), problems)) {
+/** Lines of points, each of which may also be read as records. */
+function pointLines({ first, bytes }: LineBytes, layout: Layout, problems: Problems): PointLines {
+  const recordsOf = (line: number, lineBytes: Buffer): readonly SourceRecord[] => {
+    const text = readableLine(lineBytes, line, problems);
+    if (text === null || text === '') return [];
     const records: SourceRecord[] = [];
-    for (const row of rows) {
+    addRow({ line, fields: text.split(',') }, layout, records, problems);
+    return records;
+  };
+  return { line: first, bytes, columns: layout.point, recordsOf };
+}
+
+/** Reads the service's own CSV format, described in `docs/loading.md`. */
+async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceRecord[] | PointLines> {
+  let layout: Layout | null = null;
+  const takesLines = (): boolean => layout?.attributes.length === 0;
+  for await (const part of csvRowsOrLines(file.bytes(), problems, takesLines)) {
+    if (!Array.isArray(part)) {
+      yield pointLines(part, layout as unknown as Layout, problems);
+      continue;
+    }
+    const records: SourceRecord[] = [];
+    for (const row of part) {
       if (layout === null) layout = layoutOf(row);
       else addRow(row, layout, records, problems);
     }

@@ -4,8 +4,8 @@
  */
 
 /** Most significant digits of a point, counted at the finest decimals among its values. */
-const DIGITS_MAX = 15;
-const DECIMALS_MAX = 10;
+export const DIGITS_MAX = 15;
+export const DECIMALS_MAX = 10;
 
 /** A decimal in its shortest form; most inputs are. */
 const SHORTEST = /^(?:0|-?(?:[1-9]\d*|0(?=\.))(?:\.\d*[1-9])?)$/;
@@ -62,6 +62,22 @@ export function tooPrecise(low: string, mid: string, high: string): string | nul
   if (whole + scale <= DIGITS_MAX) return null;
   return `needs more than ${DIGITS_MAX} significant digits at the finest decimals of its row`;
 }
+
+const POWERS = Float64Array.from({ length: DIGITS_MAX + 1 }, (_, power) => 10 ** power);
+/** An exact power of 10, up to 10^15. */
+export const powerOf10 = (exponent: number): number => POWERS[exponent] as number;
+
+/** The exact number digits / 10^scale; its digits are at most 15. */
+export interface ExactDecimal {
+  readonly digits: number;
+  readonly scale: number;
+}
+
+/** Parses a plain decimal of at most 15 digits. */
+export const exactDecimal = (decimal: string): ExactDecimal => ({
+  digits: Number(decimal.replace('.', '')),
+  scale: scaleOf(decimal),
+});
 
 /**
  * True if a ≤ b, for decimals of at most 15 significant digits. Conversion to doubles keeps such

@@ -90,7 +90,17 @@ export async function* inUtf8(
 export const LINE_BYTES_MAX = 1_048_576;
 
 const LF = 0x0a;
-const BOM = '\ufeff';
+const BOM = Buffer.from('\ufeff');
+
+/** Consecutive whole lines of a file, as bytes. */
+export interface LineBytes {
+  /** Number of the first line, from 1. */
+  readonly first: number;
+  /** The lines, without the end of the last one. */
+  readonly bytes: Buffer;
+  /** True if the first line is the rest of a skipped line. */
+  readonly isCut: boolean;
+}
 
 /** Consecutive lines. An unreadable line is null; its problem has been reported. */
 interface LineBlock {
@@ -112,7 +122,8 @@ function refuseOtherKinds(head: Buffer): void {
   }
 }
 
-function readableLine(bytes: Buffer, line: number, problems: Problems): string | null {
+/** The text of a line without its end; null if it is unreadable, after reporting the problem. */
+export function readableLine(bytes: Buffer, line: number, problems: Problems): string | null {
   if (bytes.length > LINE_BYTES_MAX) return tooLong(line, problems);
   if (bytes.includes(0)) {
     problems.reject('invalid_encoding', 'The line holds a NUL character', { line });
@@ -154,38 +165,70 @@ function linesAfterSkipped(block: Buffer, first: number, problems: Problems): (s
   return end < 0 ? [null] : [null, ...linesOf(block.subarray(end + 1), first + 1, problems)];
 }
 
+/** Number of lines. */
+function linesIn(bytes: Buffer): number {
+  let lines = 1;
+  for (let at = bytes.indexOf(LF); at >= 0; at = bytes.indexOf(LF, at + 1)) lines += 1;
+  return lines;
+}
+
 /**
- * Reads UTF-8 text as lines, in constant memory. LF and CRLF end a line, a byte order mark is
- * dropped, and the last line may lack its terminator.
+ * Reads UTF-8 text as whole lines, in constant memory. A byte order mark is dropped, and the last
+ * line may lack its terminator.
+ * @param separatesFirst true to yield the first line, a header, as a block of its own
+ * @throws Refusal for a file that is not UTF-8 text
+ */
+export async function* byteBlocks(
+  bytes: AsyncIterable<Buffer>,
+  problems: Problems,
+  separatesFirst: boolean,
+): AsyncGenerator<LineBytes> {
+  let next = 1;
+  let rest: Buffer = Buffer.alloc(0);
+  let isCut = false;
+  function* blocksOf(block: Buffer): Generator<LineBytes> {
+    const isMarked = next === 1 && !isCut && block.subarray(0, BOM.length).equals(BOM);
+    const text = isMarked ? block.subarray(BOM.length) : block;
+    const head = separatesFirst && next === 1 ? text.indexOf(LF) : -1;
+    const parts = head < 0 ? [text] : [text.subarray(0, head), text.subarray(head + 1)];
+    for (const part of parts) {
+      const first = next;
+      next += linesIn(part);
+      yield { first, bytes: part, isCut };
+      isCut = false;
+    }
+  }
+  for await (const chunk of bytes) {
+    if (next === 1 && rest.length === 0 && !isCut) refuseOtherKinds(chunk);
+    const end = chunk.lastIndexOf(LF);
+    if (end >= 0) yield* blocksOf(Buffer.concat([rest, chunk.subarray(0, end)]));
+    // A copy: a slice would keep the whole chunk in memory.
+    const tail = chunk.subarray(end + 1);
+    rest = end >= 0 ? Buffer.from(tail) : Buffer.concat([rest, tail]);
+    if (rest.length > LINE_BYTES_MAX) {
+      if (!isCut) tooLong(next, problems);
+      isCut = true;
+      rest = Buffer.alloc(0);
+    }
+  }
+  if (rest.length > 0 || isCut) yield* blocksOf(rest);
+}
+
+/** The texts of lines. */
+export const textsOf = (
+  { first, bytes, isCut }: LineBytes,
+  problems: Problems,
+): readonly (string | null)[] => (isCut ? linesAfterSkipped : linesOf)(bytes, first, problems);
+
+/**
+ * Reads UTF-8 text as lines, in constant memory. LF and CRLF end a line.
  * @throws Refusal for a file that is not UTF-8 text
  */
 export async function* lineBlocks(
   bytes: AsyncIterable<Buffer>,
   problems: Problems,
 ): AsyncGenerator<LineBlock> {
-  let next = 1;
-  let rest: Buffer = Buffer.alloc(0);
-  let skipping = false;
-  const blockOf = (block: Buffer): LineBlock => {
-    const lines = (skipping ? linesAfterSkipped : linesOf)(block, next, problems);
-    skipping = false;
-    if (next === 1) lines[0] = lines[0]?.replace(BOM, '') ?? null;
-    const first = next;
-    next += lines.length;
-    return { first, lines };
-  };
-  for await (const chunk of bytes) {
-    if (next === 1 && rest.length === 0 && !skipping) refuseOtherKinds(chunk);
-    const end = chunk.lastIndexOf(LF);
-    if (end >= 0) yield blockOf(Buffer.concat([rest, chunk.subarray(0, end)]));
-    // A copy: a slice would keep the whole chunk in memory.
-    const tail = chunk.subarray(end + 1);
-    rest = end >= 0 ? Buffer.from(tail) : Buffer.concat([rest, tail]);
-    if (rest.length > LINE_BYTES_MAX) {
-      if (!skipping) tooLong(next, problems);
-      skipping = true;
-      rest = Buffer.alloc(0);
-    }
+  for await (const block of byteBlocks(bytes, problems, false)) {
+    yield { first: block.first, lines: textsOf(block, problems) };
   }
-  if (rest.length > 0 || skipping) yield blockOf(rest);
 }

@@ -1,6 +1,6 @@
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
-import { LINE_BYTES_MAX, lineBlocks } from './lines.ts';
+import { byteBlocks, LINE_BYTES_MAX, type LineBytes, textsOf } from './lines.ts';
 
 /** A row of a table. Its fields are texts, or cells of a workbook. */
 export interface SourceRow<Field = string> {
@@ -120,11 +120,31 @@ export async function* rows(
   dialect: Dialect,
   problems: Problems,
 ): AsyncGenerator<SourceRow[]> {
+  for await (const part of rowsOrLines(bytes, dialect, problems, null)) {
+    if (Array.isArray(part)) yield part;
+  }
+}
+
+/**
+ * Reads delimited text as rows, or as the bytes of lines where the caller takes them.
+ * @param takesLines whether the caller takes lines without a quotation mark; null for never
+ */
+async function* rowsOrLines(
+  bytes: AsyncIterable<Buffer>,
+  dialect: Dialect,
+  problems: Problems,
+  takesLines: (() => boolean) | null,
+): AsyncGenerator<SourceRow[] | LineBytes> {
   const reader = new DelimitedReader(dialect);
   const { rejects } = problems;
-  for await (const { first, lines } of lineBlocks(bytes, problems)) {
-    for (let index = 0; index < lines.length; index += 1) {
-      const text = lines[index];
+  for await (const block of byteBlocks(bytes, problems, takesLines !== null)) {
+    const isPlain = !reader.isOpen && !block.isCut && !block.bytes.includes(QUOTE);
+    if (isPlain && takesLines?.()) {
+      yield block;
+      continue;
+    }
+    const { first } = block;
+    for (const [index, text] of textsOf(block, problems).entries()) {
       if (reader.isOpen) rejects?.continueRow(first + index);
       else if (typeof text === 'string' && dialect.isParsed?.(first + index, text) === false)
         continue;
@@ -169,9 +189,27 @@ export async function* csvRows(
   bytes: AsyncIterable<Buffer>,
   problems: Problems,
 ): AsyncGenerator<SourceRow[]> {
+  for await (const part of csvRowsOrLines(bytes, problems, null)) {
+    if (Array.isArray(part)) yield part;
+  }
+}
+
+/**
+ * Reads comma-separated rows, or the bytes of lines where the caller takes them.
+ * @param takesLines whether the caller takes lines without a quotation mark; null for never
+ */
+export async function* csvRowsOrLines(
+  bytes: AsyncIterable<Buffer>,
+  problems: Problems,
+  takesLines: (() => boolean) | null,
+): AsyncGenerator<SourceRow[] | LineBytes> {
   let isHeader = true;
-  for await (const found of rows(bytes, { delimiter: 'comma' }, problems)) {
-    yield found.filter(({ line, wrong }) => {
+  for await (const part of rowsOrLines(bytes, { delimiter: 'comma' }, problems, takesLines)) {
+    if (!Array.isArray(part)) {
+      yield part;
+      continue;
+    }
+    yield part.filter(({ line, wrong }) => {
       if (isHeader && wrong !== undefined) checkSeparator(line, wrong);
       if (isHeader) problems.rejects?.keepHeader(line);
       isHeader = false;

@@ -1,6 +1,6 @@
 import type { Problems } from './problems.ts';
 import type { SourceFile } from './source-file.ts';
-import type { SourceRecord } from './source-record.ts';
+import type { PointLines, SourceRecord } from './source-record.ts';
 
 /** The file that a format reads, and the problems that it reports. */
 export interface ReadContext {
@@ -33,8 +33,8 @@ export interface FileFormat {
    * @throws errors of the file system
    */
   inOrder?(paths: readonly string[]): Promise<string[]>;
-  /** Yields the records of a file in file order, in batches. */
-  read(context: ReadContext): AsyncGenerator<readonly SourceRecord[]>;
+  /** Yields the records of a file in file order, in batches, or lines that may hold points. */
+  read(context: ReadContext): AsyncGenerator<readonly SourceRecord[] | PointLines>;
 }
 
 /** A publisher of exchange rates. The load creates it if the database lacks it. */

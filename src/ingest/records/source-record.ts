@@ -101,6 +101,23 @@ export type SourceRecord =
   | ValueRecord
   | VintageRecord;
 
+/** The index of each field of a point in a line of a file; -1 for absent fields. */
+export interface PointColumns extends Readonly<Record<PointField, number>> {
+  /** Number of fields of a line. */
+  readonly width: number;
+}
+
+/** Whole lines of a CSV file without a quotation mark; most of them are points. */
+export interface PointLines {
+  /** Number of the first line. */
+  readonly line: number;
+  /** The lines, without the end of the last one. */
+  readonly bytes: Buffer;
+  readonly columns: PointColumns;
+  /** Reads one of the lines as records, and reports its problems. */
+  recordsOf(line: number, bytes: Buffer): readonly SourceRecord[];
+}
+
 /** Low, mid and high as readable text. */
 export const valuesText = (...values: readonly (string | null)[]): string =>
   values.filter((value) => value !== null).join(' / ');

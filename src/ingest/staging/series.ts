@@ -2,10 +2,12 @@ import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
 import type { Descriptions } from '../descriptions/descriptions.ts';
 import type { Trx } from '../descriptions/reference.ts';
+import { dayAfter } from '../parsing/dates.ts';
+import { type ExactDecimal, powerOf10 } from '../parsing/decimals.ts';
 import { Refusal } from '../records/load-error.ts';
 import { ownCopy } from '../records/texts.ts';
 import type { ChangeTarget } from './change-set.ts';
-import type { StagedValue } from './validate.ts';
+import type { ParsedValue } from './copy-rows.ts';
 
 /** Most different prices, or spellings of codes, that one file may name. */
 const SERIES_MAX = 100_000;
@@ -47,17 +49,12 @@ export class SeriesNames {
   }
 }
 
+/** The nearest double; 0 for a value to withdraw. */
+const doubleOf = (decimal: ExactDecimal | null): number =>
+  decimal === null ? 0 : decimal.digits / powerOf10(decimal.scale);
+
 /** Far above the error of two roundings of doubles. */
 const MARGIN = 1e-9;
-
-/** Converts YYYY-MM-DD to the number YYYYMMDD, which keeps the order of days. */
-const dayNumber = (date: string): number =>
-  Number(date.slice(0, 4)) * 10_000 + Number(date.slice(5, 7)) * 100 + Number(date.slice(8));
-
-const dayText = (day: number): string =>
-  String(day).replace(/^(\d+)(\d\d)(\d\d)$/, (_, year, month, date) =>
-    [String(year).padStart(4, '0'), month, date].join('-'),
-  );
 
 /**
  * Dates, order and smoothness of each series, collected while reading, so that the database
@@ -82,10 +79,9 @@ export class SeriesRanges {
   }
 
   /** Adds the next value of a series. */
-  note(number: number, { date, low, mid, high }: StagedValue): void {
-    const day = dayNumber(date);
-    const lowest = Number(low ?? mid);
-    const highest = Number(high ?? mid);
+  note(number: number, { day, low, mid, high }: ParsedValue): void {
+    const lowest = doubleOf(low ?? mid);
+    const highest = doubleOf(high ?? mid);
     const rows = this.rows[number];
     if (number !== this.latest) {
       if (rows !== undefined) this.grouped = false;
@@ -128,7 +124,7 @@ export class SeriesRanges {
   } {
     const all = Array.from({ length }, (_, number) => number);
     const text = (day: number | undefined): string | null =>
-      day === undefined ? null : dayText(day);
+      day === undefined ? null : dayAfter('2000-01-01', day);
     return {
       rows: all.map((number) => this.rows[number] ?? 0),
       first: all.map((number) => text(this.first[number])),

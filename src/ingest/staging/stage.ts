@@ -8,12 +8,15 @@ import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { SourceFile } from '../records/source-file.ts';
 import type {
+  PointLines,
   PointPlaces,
   PointRecord,
   Quotation,
   SourceRecord,
 } from '../records/source-record.ts';
 import type { ChangeTarget } from './change-set.ts';
+import { CopyRows, type ParsedValue, parsedValue } from './copy-rows.ts';
+import { PlainPoints } from './plain-points.ts';
 import type { SeriesQuotations } from './quotations.ts';
 import type { SeriesNames, SeriesRanges } from './series.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
@@ -87,24 +90,8 @@ const PLACED_COLUMNS = [...COLUMNS, 'place', 'written'];
 
 /** The COPY statement; with places if the columns of the file have names of their own. */
 const copyStatement = (hasPlaces: boolean): string =>
-  `copy pg_temp.load_value (${(hasPlaces ? PLACED_COLUMNS : COLUMNS).join(', ')}) from stdin`;
-
-/** Escapes a text for COPY's text format. */
-const copyEscaped = (text: string): string =>
-  text.replace(/[\\\t\n\r]/g, (character) => `\\${character}`);
-
-/** One COPY line in text format. Validated values need no escape. */
-const copyLine = (line: number, series: number, value: StagedValue): string => {
-  const { date, low, mid, high, publishedAt } = value;
-  const range = `${low ?? '\\N'}\t${mid ?? '\\N'}\t${high ?? '\\N'}`;
-  return `${line}\t${series}\t${date}\t${range}\t${publishedAt ?? '\\N'}\n`;
-};
-
-/** The same with the place, and the values as written, which may be any text. */
-const placedLine = (plain: string, place: number, written: string | null): string => {
-  const text = written === null ? '\\N' : copyEscaped(written);
-  return `${plain.slice(0, -1)}\t${place}\t${text}\n`;
-};
+  `copy pg_temp.load_value (${(hasPlaces ? PLACED_COLUMNS : COLUMNS).join(', ')})
+    from stdin (format binary)`;
 
 /** Progress of staging. */
 interface StageProgress {
@@ -140,60 +127,74 @@ export interface StagedFile {
   rowsRead: number;
 }
 
-/** Validates records and collects them: values as COPY lines, the rest in the staged file. */
+/** Validates records and collects them: values as rows of COPY, the rest in the staged file. */
 class Collector {
+  readonly rows: CopyRows;
   private readonly load: StagedFile;
+  private readonly hasPlaces: boolean;
   private readonly validator: Validator;
+  private plain: PlainPoints | null = null;
   /** Numbered from 1. */
   private readonly places = new Map<PointPlaces, number>();
   /** Line of a rejected description: values in the same row are rejected too. */
   private rejectedLine = -1;
 
-  constructor(load: StagedFile) {
+  constructor(load: StagedFile, hasPlaces: boolean) {
     this.load = load;
+    this.hasPlaces = hasPlaces;
+    this.rows = new CopyRows(hasPlaces);
     this.validator = new Validator(load.bounds, load.problems, load.withdraws);
   }
 
-  /** The COPY lines of the values among some records. */
-  takeAll(records: readonly SourceRecord[]): string {
+  /** Adds the values among some records. */
+  takeAll(records: readonly SourceRecord[]): void {
     const { problems } = this.load;
-    let text = '';
     for (const record of records) {
       problems.record = record;
-      text += this.take(record);
+      this.take(record);
     }
     problems.record = null;
-    return text;
   }
 
-  /** The COPY line of a value; empty for other records and rejected values. */
-  private take(record: SourceRecord): string {
-    const { problems, series, descriptions } = this.load;
+  /** Adds the values of some lines. */
+  takeLines({ line: first, bytes, columns, recordsOf }: PointLines): void {
+    const { bounds, series } = this.load;
+    this.plain ??= new PlainPoints(columns, bounds, (code, line) => series.numberOf(code, line));
+    const { plain } = this;
+    let line = first;
+    for (let start = 0; start <= bytes.length; start = plain.end + 1) {
+      if (plain.parse(bytes, start, line)) this.add(line, plain.series, plain);
+      else this.takeAll(recordsOf(line, bytes.subarray(start, plain.end)));
+      line += 1;
+    }
+  }
+
+  private take(record: SourceRecord): void {
+    const { series, descriptions } = this.load;
     const hasCode = record.kind === 'point' || record.kind === 'price';
-    if (hasCode && this.validator.codeFails(record)) return '';
-    if (record.kind === 'point') {
-      if (record.line === this.rejectedLine) {
-        problems.rejected += 1;
-        return '';
-      }
-      const value = this.validator.point(record);
-      if (value !== null && record.quotation && !this.matchesQuotation(record, record.quotation))
-        return '';
-      if (value === null) return '';
-      const copied = this.copied(record.line, record.code, value);
-      const { places, written = null } = record;
-      return places ? placedLine(copied, this.placeOf(places), written) : copied;
-    }
-    if (record.kind === 'rate') {
+    if (hasCode && this.validator.codeFails(record)) return;
+    if (record.kind === 'point') this.takePoint(record);
+    else if (record.kind === 'rate') {
       const value = this.validator.rate(record);
-      return value === null ? '' : this.copied(record.line, record.currency, value);
-    }
-    if (record.kind === 'vintage') this.load.vintage = record.date;
+      if (value !== null) this.addNamed(record.line, record.currency, value);
+    } else if (record.kind === 'vintage') this.load.vintage = record.date;
     else if (record.kind === 'price') {
       const number = series.numberOf(record.code, record.line);
       if (!descriptions.addPrice(number, record)) this.rejectedLine = record.line;
     } else descriptions.add(record);
-    return '';
+  }
+
+  private takePoint(record: PointRecord): void {
+    if (record.line === this.rejectedLine) {
+      this.load.problems.rejected += 1;
+      return;
+    }
+    const value = this.validator.point(record);
+    if (value === null) return;
+    if (record.quotation && !this.matchesQuotation(record, record.quotation)) return;
+    this.addNamed(record.line, record.code, value);
+    const { places, written = null } = record;
+    if (this.hasPlaces) this.rows.addPlace(places ? this.placeOf(places) : 0, written);
   }
 
   /** True if a point has the same quotation as the earlier points of its price. */
@@ -210,18 +211,21 @@ class Collector {
     return place;
   }
 
-  private copied(line: number, name: string, value: StagedValue): string {
+  private addNamed(line: number, name: string, value: StagedValue): void {
+    this.add(line, this.load.series.numberOf(name, line), parsedValue(value));
+  }
+
+  private add(line: number, series: number, value: ParsedValue): void {
     const { load } = this;
     load.rows += 1;
-    const number = load.series.numberOf(name, line);
-    load.ranges.note(number, value);
-    return copyLine(line, number, value);
+    load.ranges.note(series, value);
+    this.rows.add(line, series, value);
   }
 }
 
 /** Writes with backpressure. */
-async function write(copy: CopyStreamQuery, text: string, ended: Promise<void>): Promise<void> {
-  if (text !== '' && !copy.write(text)) await Promise.race([once(copy, 'drain'), ended]);
+async function write(copy: CopyStreamQuery, bytes: Buffer, ended: Promise<void>): Promise<void> {
+  if (!copy.write(bytes)) await Promise.race([once(copy, 'drain'), ended]);
 }
 
 /** Aborts a COPY. */
@@ -249,8 +253,8 @@ export async function stage(
 ): Promise<boolean> {
   const { format, file, problems } = load;
   await connection.query(STAGING_TABLES);
-  const collector = new Collector(load);
   const hasPlaces = format.mappingSha256 !== undefined && !format.source;
+  const collector = new Collector(load, hasPlaces);
   const copy = connection.query(from(copyStatement(hasPlaces)));
   // After an error of the server, buffered data must not be written to a connection that has left
   // COPY.
@@ -262,11 +266,14 @@ export async function stage(
   try {
     for await (const batch of format.read({ file, problems })) {
       signal?.throwIfAborted();
-      await write(copy, collector.takeAll(batch), ended);
+      if ('bytes' in batch) collector.takeLines(batch);
+      else collector.takeAll(batch);
+      if (collector.rows.isFull) await write(copy, collector.rows.take(), ended);
       const rows = load.rows + problems.rejected;
       onProgress?.({ rows, ...file.meter });
     }
-    copy.end();
+    collector.rows.end();
+    copy.end(collector.rows.take());
     await ended;
   } catch (error) {
     await abortCopy(copy, ended, error);
