@@ -58,7 +58,7 @@ export interface Cluster {
 type Command = (...args: string[]) => Promise<string>;
 
 /** The speed of the loads of a run. */
-type Loads = Pick<
+export type Loads = Pick<
   Cluster,
   'rowsPerSecond' | 'copiedPerSecond' | 'firstLoadSeconds' | 'correctionSeconds'
 >;

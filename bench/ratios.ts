@@ -1,3 +1,4 @@
+import type { Loads } from './cluster.ts';
 import type { ExplorerTimes } from './explorer.ts';
 import type { FormCost } from './formats.ts';
 import type { TableCost } from './growth.ts';
@@ -160,10 +161,20 @@ export const explorerRatios = ({ drawnMs, redrawnMs, cursorMs }: ExplorerTimes):
   most('explorer: move of the cursor, p95, ms', cursorMs, 16),
 ];
 
+/** The loads of one table. */
+export const loadRatios = (loads: Loads): Ratio[] => [
+  least('load through the loader, rows/s', loads.rowsPerSecond, 100_000),
+  least('load: rows a second ÷ plain COPY', loads.rowsPerSecond / loads.copiedPerSecond, 0.6),
+  most(
+    'load: 65,000 corrections ÷ first load',
+    loads.correctionSeconds / loads.firstLoadSeconds,
+    2,
+  ),
+];
+
 /** Every target of the design as a number of this run. */
 export function ratiosOf(results: Results): Ratio[] {
-  const { downloads, fresh, startSeconds, rowsPerSecond, copiedPerSecond } = results;
-  const { firstLoadSeconds, correctionSeconds, peakBytes } = results;
+  const { downloads, fresh, startSeconds, peakBytes } = results;
   return [
     ...smallRatios(results),
     ...sqlRatios(results),
@@ -171,9 +182,7 @@ export function ratiosOf(results: Results): Ratio[] {
     most('W2 beside two W4 downloads: p99, ms', downloads.beside.p99, 15),
     most('answers older than the commit before them', fresh.stale, 0),
     most('commit to visible: p99 more than without, ms', fresh.afterCommitP99 - fresh.quietP99, 5),
-    least('load through the loader, rows/s', rowsPerSecond, 100_000),
-    least('load: rows a second ÷ plain COPY', rowsPerSecond / copiedPerSecond, 0.6),
-    most('load: 65,000 corrections ÷ first load', correctionSeconds / firstLoadSeconds, 2),
+    ...loadRatios(results),
     most('peak memory ÷ (PRICE_BOOK_BYTES + 150 MB)', peakBytes / MEMORY_BYTES, 1.2),
     most('start to first right answer, s', startSeconds, 5),
     ...formatRatios(results.formats),

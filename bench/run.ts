@@ -3,7 +3,7 @@
  * measures the service against its limits and its peers, alternately in one run.
  *
  *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--keep FOLDER]
- *         [--quick] [--write] [--only formats|explorer]
+ *         [--quick] [--write] [--only formats|explorer|loads]
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ import { log } from './log.ts';
 import { measureManyConnections } from './many-connections.ts';
 import { costOf, measure, samplesOf } from './measure.ts';
 import { bestOf, measurePerRound, type PerRound } from './per-round.ts';
-import { explorerRatios, formatRatios, type Ratio, ratiosOf } from './ratios.ts';
+import { explorerRatios, formatRatios, loadRatios, type Ratio, ratiosOf } from './ratios.ts';
 import { partReport, reportOf } from './report.ts';
 import type { Results } from './results.ts';
 
@@ -53,7 +53,8 @@ const HELP = `npm run bench -- [options]
   --quick       a first table in less than 5 minutes: a small table, 2 rounds of 150 ms
   --write       write docs/benchmarks/{report.md,results.json,*.svg}
   --only PART   formats: a million points in each format; explorer: ten prices of ten years in a
-                browser (Chromium on the path). Ends with 1 if a target is missed
+                browser (Chromium on the path); loads: the table, and 65,000 values that are
+                loaded and corrected. Ends with 1 if a target is missed
   -h, --help    this text
 `;
 
@@ -169,26 +170,42 @@ async function write(results: Results, report: string): Promise<void> {
   log(`written to ${fileURLToPath(folder)}`);
 }
 
-/** The parts that `--only` names. */
-interface Part {
+interface PartResults {
   readonly ratios: readonly Ratio[];
   readonly forms: readonly FormCost[];
 }
 
-const PARTS: Readonly<Record<string, (cluster: Cluster) => Promise<Part>>> = {
-  formats: async (cluster) => {
-    const forms = await measureFormats(cluster, Number(values.rounds));
-    return { ratios: formatRatios(forms), forms };
+/** A part that `--only` names. */
+interface Part {
+  /** Points of the table; 0 for the smallest table. */
+  readonly points: number;
+  measure(cluster: Cluster): Promise<PartResults>;
+}
+
+const PARTS: Readonly<Record<string, Part>> = {
+  formats: {
+    points: 0,
+    measure: async (cluster) => {
+      const forms = await measureFormats(cluster, Number(values.rounds));
+      return { ratios: formatRatios(forms), forms };
+    },
   },
-  explorer: async (cluster) => {
-    const times = await measureExplorer(cluster, Number(values.rounds));
-    return { ratios: explorerRatios(times), forms: [] };
+  explorer: {
+    points: 0,
+    measure: async (cluster) => {
+      const times = await measureExplorer(cluster, Number(values.rounds));
+      return { ratios: explorerRatios(times), forms: [] };
+    },
+  },
+  loads: {
+    points: Number(values.points),
+    measure: async (cluster) => ({ ratios: loadRatios(cluster), forms: [] }),
   },
 };
 
-/** Measures one part with the smallest table. A missed target sets the exit code. */
-async function runPart(measurePart: (cluster: Cluster) => Promise<Part>): Promise<void> {
-  const cluster = await startCluster(0, values.keep);
+/** Measures one part. A missed target sets the exit code. */
+async function runPart({ points, measure: measurePart }: Part): Promise<void> {
+  const cluster = await startCluster(points, values.keep);
   try {
     const { ratios, forms } = await measurePart(cluster);
     const machine = [...surroundingsOf(cluster), `${values.rounds} rounds`].join('; ');

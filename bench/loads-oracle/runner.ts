@@ -39,12 +39,10 @@ export interface Answer {
 const CHECKOUT = process.argv[2] ?? '';
 const moduleOf = (path: string): string => pathToFileURL(join(CHECKOUT, path)).href;
 
-/** The file that `npm run prices` executes. */
+/** The file that `./prices` executes; in older checkouts, the one that `npm run prices` names. */
 function entryOf(): string {
   const manifest = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8'));
-  const file = /\S+\.ts$/.exec(manifest.scripts.prices)?.[0];
-  if (!file) throw new Error(`${CHECKOUT}: package.json has no script "prices" that ends in .ts`);
-  return moduleOf(file);
+  return moduleOf(/\S+\.ts$/.exec(manifest.scripts.prices)?.[0] ?? 'src/cli/main.ts');
 }
 
 const ENTRY = entryOf();
