@@ -85,12 +85,16 @@ function hasBrowserOrTells(): boolean {
   return hasBrowser;
 }
 
+const isTestFile = (argument: string): boolean => argument.endsWith('.ts');
+
 /** The parts of a run; named files are one part. */
 function partsFor(rest: string[], data: boolean, faults: FaultRun | null): readonly Part[] {
   // Node compiles each module once for all files and programs; measured services start cold.
   const isCompiledOnce = faults === null;
-  if (rest.some((each) => !each.startsWith('-'))) {
-    return [{ files: [], jobs: faults ? 1 : 2, isCompiledOnce }];
+  const named = rest.filter(isTestFile);
+  if (named.length > 0) {
+    const { alone, groups } = faults ? { alone: named, groups: [] } : groupsOf(named);
+    return [{ files: alone, groups, jobs: faults ? 1 : 2, isCompiledOnce }];
   }
   const files = (pattern: string, exclude?: (path: string) => boolean): string[] =>
     globSync(pattern, { cwd: ROOT, ...(exclude && { exclude }) }).sort();
@@ -122,7 +126,7 @@ function defaultsFor(args: string[], jobs: number, output: string): string[] {
     hasCoverage ? '--allow-incomplete-coverage' : '--disable-coverage',
     isOwnReporter ? `--reporter=${REPORTER}` : `--output-file=${output}`,
     ...(has('--jobs', '-j') ? [] : [`--jobs=${jobs}`]),
-    ...(has('--timeout', '-t') ? [] : ['--timeout=600']),
+    ...(has('--timeout', '-t') ? [] : ['--timeout=1200']),
   ];
 }
 
@@ -203,7 +207,8 @@ async function main(): Promise<[number, Tally]> {
       ...faults?.env,
     });
     const parts = partsFor(rest, dataFolder !== null, faults);
-    const all = [...(faults?.options ?? []), ...rest];
+    const options = rest.filter((each) => !isTestFile(each));
+    const all = [...(faults?.options ?? []), ...options];
     const { code, tally, files } = await runAll(parts, all, env, compiled.path);
     if (faults) await reportFaults(faults, server.kind, files);
     return [code, tally];
