@@ -60,11 +60,11 @@ const indexesOf = (markets: readonly Market[]): Promise<MarketIndex[]> =>
     }),
   );
 
-/** The CPU time of an undisturbed search, in milliseconds. */
-function cpuOf(indexes: readonly MarketIndex[], text: string): number {
+/** The CPU time of undisturbed work, in milliseconds. */
+function cpuOf(work: () => unknown): number {
   const times = Array.from({ length: 15 }, () => {
     const begun = process.cpuUsage();
-    searchPrices(indexes, text, 20);
+    work();
     const { user, system } = process.cpuUsage(begun);
     return (user + system) / 1000;
   });
@@ -83,23 +83,41 @@ const COSTLY = [
   '1500x 1400x 1300x 1600x 1700x 1800x 1900x 2500x 2400x 2300x 2600x 2700x',
 ];
 
-t.test('a search among 20,000 prices takes at most 5 ms of CPU', async (t) => {
-  for (const [how, markets] of [
-    ['17 markets', MARKETS],
-    ['one market', MARKETS.slice(0, 1)],
-  ] as const) {
-    const indexes = await indexesOf(markets);
-    let most = 0;
-    for (const text of [...TYPED, ...MISTYPED, ...COSTLY]) {
-      const ms = cpuOf(indexes, text);
-      t.ok(ms <= 5, `${how}: ${ms.toFixed(2)} ms for ${text.slice(0, 40)}`);
-      most = Math.max(most, ms);
+/**
+ * A search without an index, for each word in each text. Its CPU time, about 32 ms on a core of 2.1
+ * GHz, is the measure of a search, which takes 3 ms there.
+ */
+function plainSearch(markets: readonly Market[]): () => number {
+  const texts = markets.flatMap((market) =>
+    Array.from({ length: Math.ceil(PRICES / markets.length) }, (_, at) =>
+      JSON.stringify(generatedPrice(market, at)).toLowerCase(),
+    ),
+  );
+  const words = 'prj spp usf wef tonm asj cig chj imas ulaa'.split(' ');
+  return () => texts.filter((text) => words.some((word) => text.includes(word))).length;
+}
+
+t.test(
+  'a search among 20,000 prices takes at most a quarter of a search without an index',
+  async (t) => {
+    for (const [how, markets] of [
+      ['17 markets', MARKETS],
+      ['one market', MARKETS.slice(0, 1)],
+    ] as const) {
+      const indexes = await indexesOf(markets);
+      const plainMs = cpuOf(plainSearch(markets));
+      let most = 0;
+      for (const text of [...TYPED, ...MISTYPED, ...COSTLY]) {
+        const ms = cpuOf(() => searchPrices(indexes, text, 20));
+        t.ok(ms <= plainMs / 4, `${how}: ${ms.toFixed(2)} ms for ${text.slice(0, 40)}`);
+        most = Math.max(most, ms);
+      }
+      t.comment(`${how}: ${most.toFixed(2)} ms at most, of ${plainMs.toFixed(1)} ms`);
+      const bytes = indexes.reduce((sum, each) => sum + each.bytes, 0);
+      t.ok(bytes / PRICES < 1_000, `${bytes / PRICES} bytes for a price`);
     }
-    t.comment(`${how}: ${most.toFixed(2)} ms at most`);
-    const bytes = indexes.reduce((sum, each) => sum + each.bytes, 0);
-    t.ok(bytes / PRICES < 1_000, `${bytes / PRICES} bytes for a price`);
-  }
-});
+  },
+);
 
 t.test('indexes keep to their budget of bytes, and answer without a place as well', async (t) => {
   const database = await testDatabase(t, { seeded: true });
