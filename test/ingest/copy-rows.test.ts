@@ -105,6 +105,6 @@ t.test('PostgreSQL reads each row that is copied in binary as the value it was',
       t.strictSame(found, expected(rows));
       return t.passing();
     }),
-    { numRuns: 10 },
+    { numRuns: 10, endOnFailure: true },
   );
 });
