@@ -60,7 +60,7 @@ export interface Client<D = number> {
     pages<M extends Market>(...call: Arguments<M>): AsyncGenerator<Prices<M, D>, void>;
     changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
 }
-/** A failed call. Members are null if the service did not send them. */
+/** A failed call. Members that were not sent are null. */
 export declare class PricesError extends Error {
     readonly name = "PricesError";
     readonly status: number | null;
@@ -69,7 +69,7 @@ export declare class PricesError extends Error {
     readonly requestId: string | null;
     readonly retryAfterMs: number | null;
 }
-/** One row for each price and date. `columns` of the array has the names, also without rows. */
+/** One row for each price and date; `columns` has the names, also without rows. */
 export declare function rowsOf<D>({ data }: Pick<Prices<Market, D>, 'data'>): {
     corrections: number;
     currency: string | null;
@@ -83,6 +83,6 @@ export declare function rowsOf<D>({ data }: Pick<Prices<Market, D>, 'data'>): {
 }[] & {
     columns: string[];
 };
-/** @throws PricesError if there is no key, or if the address or the key is malformed */
+/** @throws PricesError for a missing key, and for a malformed key or address */
 export declare function createClient<F extends Form = 'number'>(options?: ClientOptions<F>): Client<F extends "text" ? string : number>;
 export {};

@@ -1,4 +1,4 @@
-/** A failed call. Members are null if the service did not send them. */
+/** A failed call. Members that were not sent are null. */
 export class PricesError extends Error {
     name = 'PricesError';
     status = null;
@@ -7,7 +7,7 @@ export class PricesError extends Error {
     requestId = null;
     retryAfterMs = null;
 }
-/** One row for each price and date. `columns` of the array has the names, also without rows. */
+/** One row for each price and date; `columns` has the names, also without rows. */
 export function rowsOf({ data }) {
     const rows = data.flatMap(({ code, name, currency, unitOfMeasure, series }) => series.map(({ date, low, mid, high, corrections }) => {
         const money = { currency: currency?.iso ?? null, unit: unitOfMeasure.symbol };
@@ -16,7 +16,7 @@ export function rowsOf({ data }) {
     const columns = 'code name date low mid high currency unit corrections'.split(' ');
     return Object.assign(rows, { columns });
 }
-/** Milliseconds of a Retry-After; null if it is missing or malformed. */
+/** Milliseconds of a Retry-After; null if missing or malformed. */
 function retryAfterOf(text) {
     if (/^\d{1,9}$/.test(text ?? ''))
         return Number(text) * 1_000;
@@ -32,7 +32,7 @@ const ADDRESS = /^(?!.*cps_[a-z]+_)https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 const fault = (text, members = {}) => Object.assign(new PricesError(text), members);
 /** @throws PricesError, without a status if the connection failed */
 async function attempt(url, init, signal) {
-    // A redirect would carry the key to another address.
+    // A redirect would take the key elsewhere.
     const answer = await fetch(url, { ...init, redirect: 'manual', signal }).catch((error) => {
         throw fault(`${url} cannot be reached: ${error.cause?.code ?? error.message}`);
     });
@@ -64,7 +64,7 @@ async function attempt(url, init, signal) {
     const members = { status: answer.status, code, errors, requestId, retryAfterMs };
     throw fault(`${url} answered ${answer.status}: ${detail}${places}${hint}`, members);
 }
-/** Sends a request with retries, which are safe because every call only reads. */
+/** Sends a request with retries: every call only reads. */
 async function send(url, init, { signal, timeoutMs = 60_000 }) {
     const control = new AbortController();
     const stop = () => control.abort();
@@ -92,7 +92,7 @@ async function send(url, init, { signal, timeoutMs = 60_000 }) {
         signal?.removeEventListener('abort', stop);
     }
 }
-/** @throws PricesError if there is no key, or if the address or the key is malformed */
+/** @throws PricesError for a missing key, and for a malformed key or address */
 export function createClient(options = {}) {
     const { process } = globalThis;
     const url = options.url ?? process?.env?.['COMMODITY_PRICES_URL'] ?? 'http://127.0.0.1:3000';
@@ -111,7 +111,7 @@ export function createClient(options = {}) {
         const got = await send(`${base}/v3/${path}`, { ...init, headers }, { signal, timeoutMs });
         const [fields, min] = [got.answer.headers, 'x-min-revision'];
         const revision = fields.get('x-data-revision') ?? '';
-        // Numbers of another history say nothing about age.
+        // Other histories have other numbers.
         const known = fields.has(`${min}-unknown`) ? -1 : numberOf(headers[min]);
         if (options.monotonic !== false && numberOf(revision) > known)
             headers[min] = revision;

@@ -56,7 +56,7 @@ export interface Client<D = number> {
   pages<M extends Market>(...call: Arguments<M>): AsyncGenerator<Prices<M, D>, void>;
   changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
 }
-/** A failed call. Members are null if the service did not send them. */
+/** A failed call. Members that were not sent are null. */
 export class PricesError extends Error {
   override readonly name = 'PricesError';
   readonly status: number | null = null;
@@ -65,7 +65,7 @@ export class PricesError extends Error {
   readonly requestId: string | null = null;
   readonly retryAfterMs: number | null = null;
 }
-/** One row for each price and date. `columns` of the array has the names, also without rows. */
+/** One row for each price and date; `columns` has the names, also without rows. */
 export function rowsOf<D>({ data }: Pick<Prices<Market, D>, 'data'>) {
   const rows = data.flatMap(({ code, name, currency, unitOfMeasure, series }) =>
     series.map(({ date, low, mid, high, corrections }) => {
@@ -76,7 +76,7 @@ export function rowsOf<D>({ data }: Pick<Prices<Market, D>, 'data'>) {
   const columns = 'code name date low mid high currency unit corrections'.split(' ');
   return Object.assign(rows, { columns });
 }
-/** Milliseconds of a Retry-After; null if it is missing or malformed. */
+/** Milliseconds of a Retry-After; null if missing or malformed. */
 function retryAfterOf(text: string | null): number | null {
   if (/^\d{1,9}$/.test(text ?? '')) return Number(text) * 1_000;
   const ms = Date.parse(text?.endsWith(' GMT') ? text : '') - Date.now();
@@ -93,7 +93,7 @@ type Loose = ReturnType<typeof JSON.parse>;
 const fault = (text: string, members = {}) => Object.assign(new PricesError(text), members);
 /** @throws PricesError, without a status if the connection failed */
 async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
-  // A redirect would carry the key to another address.
+  // A redirect would take the key elsewhere.
   const answer = await fetch(url, { ...init, redirect: 'manual', signal }).catch((error) => {
     throw fault(`${url} cannot be reached: ${error.cause?.code ?? error.message}`);
   });
@@ -122,7 +122,7 @@ async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
   throw fault(`${url} answered ${answer.status}: ${detail}${places}${hint}`, members);
 }
 
-/** Sends a request with retries, which are safe because every call only reads. */
+/** Sends a request with retries: every call only reads. */
 async function send(url: string, init: RequestInit, { signal, timeoutMs = 60_000 }: CallOptions) {
   const control = new AbortController();
   const stop = () => control.abort();
@@ -147,7 +147,7 @@ async function send(url: string, init: RequestInit, { signal, timeoutMs = 60_000
   }
 }
 
-/** @throws PricesError if there is no key, or if the address or the key is malformed */
+/** @throws PricesError for a missing key, and for a malformed key or address */
 export function createClient<F extends Form = 'number'>(options: ClientOptions<F> = {}) {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   const url = options.url ?? process?.env?.['COMMODITY_PRICES_URL'] ?? 'http://127.0.0.1:3000';
@@ -163,7 +163,7 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
     const got = await send(`${base}/v3/${path}`, { ...init, headers }, { signal, timeoutMs });
     const [fields, min] = [got.answer.headers, 'x-min-revision'];
     const revision = fields.get('x-data-revision') ?? '';
-    // Numbers of another history say nothing about age.
+    // Other histories have other numbers.
     const known = fields.has(`${min}-unknown`) ? -1 : numberOf(headers[min]);
     if (options.monotonic !== false && numberOf(revision) > known) headers[min] = revision;
     return { ...got, revision };
