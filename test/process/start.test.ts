@@ -108,7 +108,7 @@ t.test('one command gives a service that answers, again and again', async (t) =>
 
   const rival = startService(t, { ...env, PORT: new URL(address).port });
   t.equal(await rival.ended, 2);
-  t.match(rival.stderr(), 'is taken');
+  t.match(rival.stderr(), 'is in use by another program');
   const key = { 'x-api-key': keyIn(second.stdout()) };
   t.equal((await askNickel(address, key)).status, 200, 'a start in vain takes no key away');
   second.child.kill('SIGINT');
