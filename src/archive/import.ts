@@ -200,6 +200,20 @@ async function loadTable(run: ImportRun, { name, columns }: Table): Promise<void
   }
 }
 
+/** Checks what is no foreign key (migrations/0005-history.ts). @throws ArchiveRefusal */
+async function requireRevisions(driver: pg.ClientBase): Promise<void> {
+  const { rows } = await driver.query<{ revision_to: string }>(
+    `select revision_to from series_history h
+      where not exists (select from revision r where r.number = h.revision_to) limit 1`,
+  );
+  const [unknown] = rows;
+  if (unknown === undefined) return;
+  throw new ArchiveRefusal(
+    `series_history.csv: a row ended with revision ${unknown.revision_to}, ` +
+      'which revision.csv does not have',
+  );
+}
+
 async function writeAll(run: ImportRun, tables: readonly Table[]): Promise<void> {
   const { driver, manifest, files } = run;
   await liftLimits(driver);
@@ -207,6 +221,7 @@ async function writeAll(run: ImportRun, tables: readonly Table[]): Promise<void>
     await requireEmpty(driver);
     await clearMigrated(driver);
     for (const table of tables) await loadTable(run, table);
+    await requireRevisions(driver);
     await setSequences(driver);
     await restoreOwn(driver);
   });

@@ -1,5 +1,4 @@
 import type { Format } from '../contract/schemas/formats.ts';
-import { dayOf } from '../conversion/calendar.ts';
 import type { Columns } from '../conversion/columns.ts';
 import type { Conversion } from '../conversion/convert.ts';
 import type { RateSource } from '../conversion/rates.ts';
@@ -9,6 +8,7 @@ import { type Answer, descriptionOf, roundingOf, summaryIn } from '../prices/wri
 import { csvHead } from '../prices/write/csv.ts';
 import { documentHead, recordHead } from '../prices/write/json.ts';
 import type { Body } from '../std/body.ts';
+import { dayOf } from '../std/days.ts';
 import { HELD_BYTES, joinedSlices, LongAnswer } from './answers.ts';
 import type { Budget } from './budget.ts';
 import type { BookPrice, Edition } from './edition.ts';

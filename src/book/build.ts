@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import { dayOf } from '../conversion/calendar.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import { headAt, revisionOf } from '../db/newest-revision.ts';
 import type { Reads } from '../db/reads.ts';
@@ -15,6 +14,7 @@ import {
   type PriceDays,
   seriesStatement,
 } from '../prices/series/from-sql.ts';
+import { dayOf } from '../std/days.ts';
 import { type BookPrice, bookPrice, Edition, type MarketSlot } from './edition.ts';
 import { type Block, blocksOf, emptyColumns, withReplaced } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';

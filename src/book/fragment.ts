@@ -1,9 +1,10 @@
-import { calendarDay, NO_DAY } from '../conversion/calendar.ts';
+import { NO_DAY } from '../conversion/calendar.ts';
 import { type Columns, nativePoints, type PointColumns } from '../conversion/columns.ts';
 import { type Conversion, convertedPoints, observe } from '../conversion/convert.ts';
 import type { Rounding } from '../conversion/rounding.ts';
 import { type CommonCells, encodeRows } from '../prices/write/csv.ts';
 import { encodePoints } from '../prices/write/json.ts';
+import { calendarDay } from '../std/days.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 import {
   joinedCrc,

@@ -1,5 +1,5 @@
-import { calendarDay } from '../conversion/calendar.ts';
 import { type Columns, columnSlice } from '../conversion/columns.ts';
+import { calendarDay } from '../std/days.ts';
 import type { CacheEntry } from './budget.ts';
 
 const DAY_MICROS = 86_400_000_000;

@@ -100,8 +100,8 @@ const GROUPS = {
 
 /**
  * Builds the command line. Errors are thrown; the process does not exit.
- * @param words arguments of the process: only the modules of groups among them are loaded, which
- * takes a third of the start of a command. Without them, all are.
+ * @param words arguments of the process: only the modules of groups among them are loaded, so that
+ * a command starts sooner. Without arguments, all are loaded.
  */
 export async function makeProgram(words?: readonly string[]): Promise<Command> {
   const program = new Command('commodity-prices')

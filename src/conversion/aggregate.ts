@@ -1,4 +1,5 @@
 import type { Method, Period } from '../catalog/analytics.ts';
+import { POWERS } from '../std/powers.ts';
 import { NO_DAY, periodOf } from './calendar.ts';
 import {
   type Columns,
@@ -8,7 +9,6 @@ import {
   type ValueName,
 } from './columns.ts';
 import { exactValue, FACTOR_ERROR, factorsOf, type Observations, observe } from './convert.ts';
-import { POWERS } from './decimal.ts';
 import { compare, plus, type Rational, ZERO } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
 

@@ -1,9 +1,3 @@
-/** Powers of ten that a double holds exactly, by exponent: 10^0 to 10^22. */
-export const POWERS = Float64Array.from({ length: 23 }, (_, exponent) => 10 ** exponent);
-
-/** Greatest exponent of `POWERS`. */
-export const EXACT_POWER_MAX = 22;
-
 const powers: bigint[] = [1n];
 
 /** 10^`exponent`, exactly. @param exponent an integer of at least 0 */

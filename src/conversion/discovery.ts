@@ -1,5 +1,5 @@
+import { dayText } from '../std/days.ts';
 import { Slice } from '../std/turns.ts';
-import { dayText } from './calendar.ts';
 import { decimalText, powerOf10 } from './decimal.ts';
 import {
   type CurrencyRates,

@@ -1,5 +1,6 @@
 import { SPANS, type Span } from '../catalog/analytics.ts';
-import { dayText, endOfYearBefore, monthsBefore, NO_DAY } from './calendar.ts';
+import { dayText } from '../std/days.ts';
+import { endOfYearBefore, monthsBefore, NO_DAY } from './calendar.ts';
 import { exactValue, type Observations } from './convert.ts';
 import { decimalText } from './decimal.ts';
 import { minus, over, type Rational, times } from './rational.ts';

@@ -70,9 +70,10 @@ export function report(error: unknown): void {
   if (error instanceof CommanderError) return;
   // Faults of a mapping are printed as `file:line: …`, which editors can open.
   const { faults = [] } = error as { readonly faults?: readonly string[] };
-  const { lines = null } = error instanceof ExpectedError ? error : {};
-  const causes = (lines ?? [sentenceOf(error)]).map((each) => `commodity-prices: ${each}`);
+  const isExpected = error instanceof ExpectedError;
+  const why = (isExpected && error.lines) || [sentenceOf(error)];
+  const causes = why.map((each) => `commodity-prices: ${each}`);
   process.stderr.write(`${[...faults, ...causes].join('\n')}\n`);
   const isDebugged = /^(debug|trace)$/.test(process.env['LOG_LEVEL'] ?? '');
-  if (isDebugged && !(error instanceof ExpectedError)) console.error(error);
+  if (isDebugged && !isExpected) console.error(error);
 }

@@ -16,7 +16,10 @@ t.before(async () => {
   original = await testDatabase(t);
   await writeMinimalData(original.pool);
   await commit(original.pool, (client) =>
-    putPoints(client, 'T-1', ['2024-01-02', '9', '10', '11'], ['2024-01-03', null, '10.5', null]),
+    putPoints(client, 'T-1', ['2024-01-02', '9', '10', '11'], ['2024-01-03', null, '10.25', null]),
+  );
+  await commit(original.pool, (client) =>
+    putPoints(client, 'T-1', ['2024-01-03', null, '10.5', null]),
   );
   target = await testDatabase(t);
   before = await stateOf(target.pool);
@@ -182,6 +185,11 @@ const SPOILT: Readonly<Record<string, Spoiling>> = {
     'csv',
     replacing('revision_scope.csv', 'nickel,1', 'nickel,77'),
     /^revision_scope\.csv: .* violates foreign key constraint/,
+  ],
+  'a point of the past ended with a revision that is not there': [
+    'csv',
+    replacing('series_history.csv', /,\d+\n$/, ',99\n'),
+    /^series_history\.csv: a row ended with revision 99, which revision\.csv does not have$/,
   ],
 };
 

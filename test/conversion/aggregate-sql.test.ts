@@ -2,10 +2,10 @@ import type pg from 'pg';
 import t from 'tap';
 import { METHODS, type Method, PERIODS, type Period } from '../../src/catalog/analytics.ts';
 import { aggregatedPoints } from '../../src/conversion/aggregate.ts';
-import { dayText } from '../../src/conversion/calendar.ts';
 import type { Columns, PointColumns } from '../../src/conversion/columns.ts';
 import { type Conversion, observe } from '../../src/conversion/convert.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
+import { dayText } from '../../src/std/days.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { BY_RULE_FUNCTION } from '../support/database/sql-analytics.ts';
 import {

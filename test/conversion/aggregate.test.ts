@@ -1,9 +1,9 @@
 import t from 'tap';
 import { METHODS, type Method, type Period } from '../../src/catalog/analytics.ts';
 import { aggregatedPoints } from '../../src/conversion/aggregate.ts';
-import { dayText } from '../../src/conversion/calendar.ts';
 import { observe } from '../../src/conversion/convert.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
+import { dayText } from '../../src/std/days.ts';
 import {
   CURRENCY,
   columnsOf,

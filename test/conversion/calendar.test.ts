@@ -1,13 +1,7 @@
 import t from 'tap';
 import type { Period } from '../../src/catalog/analytics.ts';
-import {
-  calendarDay,
-  dayNumber,
-  dayText,
-  endOfYearBefore,
-  monthsBefore,
-  periodOf,
-} from '../../src/conversion/calendar.ts';
+import { endOfYearBefore, monthsBefore, periodOf } from '../../src/conversion/calendar.ts';
+import { calendarDay, dayNumber, dayText } from '../../src/std/days.ts';
 import { dayOf } from './support.ts';
 
 const DAY_MS = 86_400_000;

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import t from 'tap';
 import { METHODS, type Method } from '../../src/catalog/analytics.ts';
 import { aggregatedPoints } from '../../src/conversion/aggregate.ts';
-import { dayText } from '../../src/conversion/calendar.ts';
 import { observe } from '../../src/conversion/convert.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
+import { dayText } from '../../src/std/days.ts';
 import { expected, expectedExtreme, expectedMean, type Quotient } from './oracle.ts';
 import { CURRENCY, columnsOf, type Row, ratesOf, textAt, unitOf } from './support.ts';
 

@@ -1,8 +1,9 @@
 import t from 'tap';
-import { dayText, NO_DAY } from '../../src/conversion/calendar.ts';
+import { NO_DAY } from '../../src/conversion/calendar.ts';
 import { convertedPoints, observe } from '../../src/conversion/convert.ts';
 import { pairOf, type RatePair, rateDay } from '../../src/conversion/rate-table.ts';
 import { SAME_UNIT } from '../../src/conversion/units.ts';
+import { dayText } from '../../src/std/days.ts';
 import { CURRENCY, columnsOf, dayOf, ratesOf, textAt, textsOf } from './support.ts';
 
 const RATES = ratesOf({

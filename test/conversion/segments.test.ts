@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { dayText, NO_DAY } from '../../src/conversion/calendar.ts';
+import { NO_DAY } from '../../src/conversion/calendar.ts';
 import { pairOf, rateDay, segmentsOf } from '../../src/conversion/rate-table.ts';
+import { dayText } from '../../src/std/days.ts';
 import { CURRENCY, type Iso, ratesOf } from './support.ts';
 
 const DAYS = 90;

@@ -1,9 +1,9 @@
 import t from 'tap';
 import { SPANS } from '../../src/catalog/analytics.ts';
-import { dayText } from '../../src/conversion/calendar.ts';
 import { convertedPoints, observe } from '../../src/conversion/convert.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { type SummaryRules, summaryJson, summaryOf } from '../../src/conversion/summary.ts';
+import { dayText } from '../../src/std/days.ts';
 import { expected } from './oracle.ts';
 import {
   CURRENCY,

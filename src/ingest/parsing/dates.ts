@@ -38,17 +38,12 @@ const two = (value: number): string => String(value).padStart(2, '0');
 export const dayText = (year: number, month: number, day: number): string =>
   `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`;
 
-const DAY_MS = 86_400_000;
-
 /** Adds days to a day. */
 export const dayAfter = (day: string, days: number): string =>
-  new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10);
+  new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10);
 
 /** 2000-01-01T00:00Z, from which PostgreSQL counts. */
 const EPOCH_MS = 946_684_800_000;
-
-/** Days from 2000-01-01 to a day. */
-export const dayNumberOf = (day: string): number => (Date.parse(day) - EPOCH_MS) / DAY_MS;
 
 /** Microseconds from 2000-01-01T00:00Z to an instant in UTC, as `inUtc` returns it. */
 export function microsOf(instant: string): number {

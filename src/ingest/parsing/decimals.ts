@@ -63,10 +63,6 @@ export function tooPrecise(low: string, mid: string, high: string): string | nul
   return `needs more than ${DIGITS_MAX} significant digits at the finest decimals of its row`;
 }
 
-const POWERS = Float64Array.from({ length: DIGITS_MAX + 1 }, (_, power) => 10 ** power);
-/** An exact power of 10, up to 10^15. */
-export const powerOf10 = (exponent: number): number => POWERS[exponent] as number;
-
 /** The exact number digits / 10^scale; its digits are at most 15. */
 export interface ExactDecimal {
   readonly digits: number;

@@ -1,5 +1,7 @@
-import { dayNumberOf, microsOf } from '../parsing/dates.ts';
-import { type ExactDecimal, exactDecimal, powerOf10 } from '../parsing/decimals.ts';
+import { dayOf } from '../../std/days.ts';
+import { exactPower } from '../../std/powers.ts';
+import { microsOf } from '../parsing/dates.ts';
+import { type ExactDecimal, exactDecimal } from '../parsing/decimals.ts';
 import type { StagedValue } from './validate.ts';
 
 /** Signature, flags and extension length that begin a binary COPY. */
@@ -33,7 +35,7 @@ const decimalOf = (text: string | null): ExactDecimal | null =>
 
 /** Parses a validated value. */
 export const parsedValue = ({ date, low, mid, high, publishedAt }: StagedValue): ParsedValue => ({
-  day: dayNumberOf(date),
+  day: dayOf(date),
   low: decimalOf(low),
   mid: decimalOf(mid),
   high: decimalOf(high),
@@ -138,11 +140,11 @@ const GROUPS = new Int32Array(8);
 function putNumeric(bytes: Buffer, start: number, value: ExactDecimal | null): number {
   if (value === null) return putInt32(bytes, start, NULL_LENGTH);
   const { digits, scale } = value;
-  const unit = powerOf10(scale);
+  const unit = exactPower(scale);
   const size = Math.abs(digits);
   let whole = Math.floor(size / unit);
   const fractionGroups = (scale + 3) >> 2;
-  let fraction = (size - whole * unit) * powerOf10(4 * fractionGroups - scale);
+  let fraction = (size - whole * unit) * exactPower(4 * fractionGroups - scale);
   // The groups are filled from the last to the first.
   let first = GROUPS.length;
   for (let group = 0; group < fractionGroups; group += 1) {

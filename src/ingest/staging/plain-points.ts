@@ -1,5 +1,7 @@
-import { DATE_MIN, dayNumberOf, daysIn, dayText, microsOf } from '../parsing/dates.ts';
-import { DECIMALS_MAX, DIGITS_MAX, type ExactDecimal, powerOf10 } from '../parsing/decimals.ts';
+import { dayNumber, dayOf } from '../../std/days.ts';
+import { exactPower } from '../../std/powers.ts';
+import { DATE_MIN, daysIn, microsOf } from '../parsing/dates.ts';
+import { DECIMALS_MAX, DIGITS_MAX, type ExactDecimal } from '../parsing/decimals.ts';
 import type { PointColumns } from '../records/source-record.ts';
 import type { ParsedValue } from './copy-rows.ts';
 import type { Bounds } from './validate.ts';
@@ -23,7 +25,7 @@ const CODE_BYTES_MAX = 64;
 /** Digits, a sign and a point. */
 const DECIMAL_BYTES_MAX = DIGITS_MAX + 2;
 
-const LIMIT = powerOf10(DIGITS_MAX);
+const LIMIT = exactPower(DIGITS_MAX);
 
 const SECOND_MICROS = 1_000_000;
 const DAY_MICROS = 86_400 * SECOND_MICROS;
@@ -74,9 +76,9 @@ class PlainDecimal implements ExactDecimal {
  */
 function isExact(low: ExactDecimal, mid: ExactDecimal, high: ExactDecimal): boolean {
   const scale = Math.max(low.scale, mid.scale, high.scale);
-  const least = low.digits * powerOf10(scale - low.scale);
-  const middle = mid.digits * powerOf10(scale - mid.scale);
-  const most = high.digits * powerOf10(scale - high.scale);
+  const least = low.digits * exactPower(scale - low.scale);
+  const middle = mid.digits * exactPower(scale - mid.scale);
+  const most = high.digits * exactPower(scale - high.scale);
   return least <= middle && middle <= most && -LIMIT < least && most < LIMIT;
 }
 
@@ -98,7 +100,7 @@ export class PlainPoints implements ParsedValue {
 
   readonly #columns: PointColumns;
   readonly #numberOf: (code: string, line: number) => number;
-  readonly #dayMin = dayNumberOf(DATE_MIN);
+  readonly #dayMin = dayOf(DATE_MIN);
   readonly #dayMax: number;
   readonly #nowMicros: number;
   /** Start of each field, and one past the end of the line. */
@@ -118,7 +120,7 @@ export class PlainPoints implements ParsedValue {
   ) {
     this.#columns = columns;
     this.#numberOf = numberOf;
-    this.#dayMax = dayNumberOf(dateMax);
+    this.#dayMax = dayOf(dateMax);
     this.#nowMicros = microsOf(now);
     this.#starts = new Int32Array(columns.width + 1);
   }
@@ -208,7 +210,7 @@ export class PlainPoints implements ParsedValue {
     const known = this.#days.get(key);
     if (known !== undefined) return known;
     if (!(day > 0 && day <= daysIn(year, month))) return Number.NaN;
-    const number = dayNumberOf(dayText(year, month, day));
+    const number = dayNumber(year, month, day);
     if (!(number >= this.#dayMin && number <= this.#dayMax)) return Number.NaN;
     this.#days.set(key, number);
     return number;

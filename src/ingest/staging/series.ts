@@ -1,9 +1,10 @@
 import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
+import { dayText } from '../../std/days.ts';
+import { exactPower } from '../../std/powers.ts';
 import type { Descriptions } from '../descriptions/descriptions.ts';
 import type { Trx } from '../descriptions/reference.ts';
-import { dayAfter } from '../parsing/dates.ts';
-import { type ExactDecimal, powerOf10 } from '../parsing/decimals.ts';
+import type { ExactDecimal } from '../parsing/decimals.ts';
 import { Refusal } from '../records/load-error.ts';
 import { ownCopy } from '../records/texts.ts';
 import type { ChangeTarget } from './change-set.ts';
@@ -51,7 +52,7 @@ export class SeriesNames {
 
 /** The nearest double; 0 for a value to withdraw. */
 const doubleOf = (decimal: ExactDecimal | null): number =>
-  decimal === null ? 0 : decimal.digits / powerOf10(decimal.scale);
+  decimal === null ? 0 : decimal.digits / exactPower(decimal.scale);
 
 /** Far above the error of two roundings of doubles. */
 const MARGIN = 1e-9;
@@ -124,7 +125,7 @@ export class SeriesRanges {
   } {
     const all = Array.from({ length }, (_, number) => number);
     const text = (day: number | undefined): string | null =>
-      day === undefined ? null : dayAfter('2000-01-01', day);
+      day === undefined ? null : dayText(day);
     return {
       rows: all.map((number) => this.rows[number] ?? 0),
       first: all.map((number) => text(this.first[number])),

@@ -1,5 +1,4 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { dayOf, dayText } from '../../conversion/calendar.ts';
 import { type Outcome, refused } from '../../conversion/outcome.ts';
 import {
   type CurrencyRates,
@@ -12,6 +11,7 @@ import {
 } from '../../conversion/rate-table.ts';
 import { numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
+import { dayOf, dayText } from '../../std/days.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SelectedPrice } from '../select/query.ts';
 import type { References } from '../select/references.ts';

@@ -6,8 +6,8 @@ import { type BodyCheck, brokenBy, isMembers } from '../../contract/request/vali
 import { csvColumns, FORMATS, type Format } from '../../contract/schemas/formats.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import type { RequestPart } from '../../contract/schemas/problem.ts';
-import { dayOf as dayNumberOf } from '../../conversion/calendar.ts';
 import { eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
+import { dayOf as dayNumberOf } from '../../std/days.ts';
 import { type PagePosition, pagePositionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './options.ts';
 

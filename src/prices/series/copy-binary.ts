@@ -1,4 +1,5 @@
 import type { Columns } from '../../conversion/columns.ts';
+import { exactPower } from '../../std/powers.ts';
 import { SeriesCollector } from './columns.ts';
 
 /** Length of the signature, flags and extension length that begin a binary COPY. */
@@ -7,9 +8,6 @@ const HEADER_BYTES = 19;
 const FIELDS = 7;
 const NUMERIC_NEGATIVE = 0x4000;
 const NUMERIC_POSITIVE = 0x0000;
-
-const POWERS = Float64Array.from({ length: 23 }, (_, power) => 10 ** power);
-const powerOf10 = (exponent: number): number => POWERS[exponent] as number;
 
 /**
  * Parses the binary format of `NUMERIC`: base-10000 digits, the weight of the first digit, a sign
@@ -36,10 +34,10 @@ class NumericReader {
       decimals += 4;
       // The last group may have zeros beyond the scale. Removing them first prevents an overflow.
       const surplus = decimals > scale ? decimals - scale : 0;
-      value = value * powerOf10(4 - surplus) + digit / powerOf10(surplus);
+      value = value * exactPower(4 - surplus) + digit / exactPower(surplus);
       decimals -= surplus;
     }
-    if (digits > 0) value *= powerOf10(scale - decimals);
+    if (digits > 0) value *= exactPower(scale - decimals);
     if (!Number.isSafeInteger(value)) {
       throw new Error('a stored value has more digits than the schema admits');
     }
@@ -126,9 +124,9 @@ export class SeriesReader {
       .of(priceId)
       .add(
         day,
-        lowBytes >= 0 ? low.value * powerOf10(scale - low.scale) : Number.NaN,
-        mid.value * powerOf10(scale - mid.scale),
-        highBytes >= 0 ? high.value * powerOf10(scale - high.scale) : Number.NaN,
+        lowBytes >= 0 ? low.value * exactPower(scale - low.scale) : Number.NaN,
+        mid.value * exactPower(scale - mid.scale),
+        highBytes >= 0 ? high.value * exactPower(scale - high.scale) : Number.NaN,
         scale,
         micros,
         corrections,

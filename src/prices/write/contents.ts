@@ -1,5 +1,4 @@
 import { aggregatedPoints } from '../../conversion/aggregate.ts';
-import { dayOf } from '../../conversion/calendar.ts';
 import {
   type Columns,
   columnSlice,
@@ -11,6 +10,7 @@ import { convertedPoints, type Observations, observe } from '../../conversion/co
 import { type CurrencyAndUnit, type Receipt, receiptOf } from '../../conversion/outcome.ts';
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
+import { dayOf } from '../../std/days.ts';
 import type { PlannedPrice, Targets } from '../conversion/outcomes.ts';
 import { daysIn, type Plan } from '../plan/plan.ts';
 import type { SelectedPrice } from '../select/query.ts';

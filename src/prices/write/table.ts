@@ -1,11 +1,12 @@
 import { SPANS } from '../../catalog/analytics.ts';
-import { dayOf, NO_DAY } from '../../conversion/calendar.ts';
+import { NO_DAY } from '../../conversion/calendar.ts';
 import {
   type DecimalColumn,
   isUnconverted,
   type PointColumns,
   VALUE_NAMES,
 } from '../../conversion/columns.ts';
+import { dayOf } from '../../std/days.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Contents, RenderContext } from './contents.ts';
 import { columnsOf, reasonOf, type SharedValue, sharedValues } from './rows.ts';

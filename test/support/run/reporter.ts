@@ -13,7 +13,9 @@ export default class Reporter extends Transform {
     onFile: (line) => this.push(`${line.replace(/^((?:not )?ok) \d+ - /, '$1 ')}\n`),
     onFailure: (titles, details) => {
       const text = details.map((line) => `    ${line}\n`).join('');
-      this.push(`FAILED ${titles.filter((each) => each !== '').join(' › ')}\n${text}`);
+      // The name of a group says nothing: the test file is the next title.
+      const named = titles.filter((each) => each !== '' && !each.startsWith('.tap/groups-'));
+      this.push(`FAILED ${named.join(' › ')}\n${text}`);
     },
   });
   #rest = '';
