@@ -10,6 +10,12 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
+  /**
+   * Sent once more if its reused connection ends before the answer begins. The server closed it
+   * while the request was on its way. RFC 9112 (9.3.1) allows the repetition of such a request, and
+   * Node recommends it (`request.reusedSocket`).
+   */
+  readonly isRepeatable?: true;
 }
 
 /** The outcome of a request; status 0 for no answer. */
@@ -21,6 +27,8 @@ export interface HttpAnswer {
   readonly ms: number;
   /** End time by `performance.now()`. */
   readonly endedAt: number;
+  /** True if the request was sent twice, see `isRepeatable`. */
+  readonly isRepeated?: boolean;
 }
 
 /** The service that a request goes to. */
@@ -66,7 +74,13 @@ export function send(
         end(answer.statusCode ?? 0, Buffer.concat(parts).toString('utf8'), answer.headers);
       });
     });
-    asking.on('error', (error) => end(0, error.message));
+    asking.on('error', (error) => {
+      // Node reports the connection only while no answer has begun.
+      if (!ask.isRepeatable || !asking.reusedSocket) return end(0, error.message);
+      void send(false, { port, key }, ask, dueAt).then((answer) =>
+        resolve({ ...answer, isRepeated: true }),
+      );
+    });
     asking.end(body);
   });
 }
