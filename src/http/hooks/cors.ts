@@ -1,9 +1,10 @@
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
 /*
- * Cross-origin requests (CORS protocol of the Fetch standard). @fastify/cors is not used: its
- * preflight is a separate route, which runs after authentication and has no access rule. Earlier
- * rejections would lack the CORS headers, so pages could not read them.
+ * Cross-origin requests (CORS protocol of the Fetch standard). @fastify/cors 11 is not used, because
+ * it adds a route for every OPTIONS request. That route takes the place of the answer that lists the
+ * methods of an address (RFC 9110, 9.3.7), and needs an access rule. The `Vary` that it sets is
+ * replaced by that of the format, so that code of our own would be needed anyway.
  */
 
 /** Response headers that a page may read, in addition to the safelisted ones. */
