@@ -41,33 +41,34 @@ function pointsTable(samples: readonly Sample[]): string {
 }
 
 /** Differences between the work of each peer and of the service for a request. */
-const DIFFERENCES = `- **raw** writes a buffer that is there already: no routing, no credential,
-  no limits, no parsing, no filter, no look at the database.
+const DIFFERENCES = `- **raw** writes a prepared buffer: no routing, no credential, no limits, no parsing, no filter, no
+  query.
 - **hello** (Fastify) parses the JSON body and answers twelve bytes; no credential, no database.
 - **stack** is Fastify with @fastify/helmet, @fastify/rate-limit, @fastify/under-pressure, a key
-  that is compared in memory, and pino; it sends ready bytes and never looks at a database.
+  that is compared in memory, and pino; it sends prepared bytes without a query.
 - **bare SQL** (pgbench) runs one prepared statement for the points: no HTTP, records or JSON.
-- **naive** asks PostgreSQL by Kysely, makes an object of each row and one string of all: no
-  credential, no limits, hardly a check of the filters; numbers are rounded to doubles.
-- **PostGraphile** and **Platformatic** parse and plan GraphQL, ask PostgreSQL, and make objects
+- **naive** queries PostgreSQL by Kysely, makes an object of each row and one string of all: no
+  credential, no limits, almost no check of the filters; numbers are rounded to doubles.
+- **PostGraphile** and **Platformatic** parse and plan GraphQL, query PostgreSQL, and make objects
   and strings; no credential, no limits and no revisions here. Platformatic has no path from a
   price to its points, and sends them flat, without the records.
 - **service, SQL** is this service with \`PRICE_BOOK_BYTES=0\`: it reads PostgreSQL each time.
-- All are asked the same again and again, but for W1days, W2days and W3days. **The service** keeps
-  what answers are made of; for those who ask the same again also what their body means and the
-  list of slices, so that it validates, filters and finds nothing again. The three with other days
-  in each request have no use of that. PostgreSQL has every page in memory as well.
-- It checks the key, its scope and its limits, asks PostgreSQL in each turn whether anything was
-  committed, and says which state of the data its answer is of.
-- Who takes long is asked over many connections once, at the end, one request over each: naive,
-  the peers and the service from SQL with W3 to W5 over 16 and 64, all with W4 and CSV over 64. Who
-  has not answered all of them within a minute is told below, and not asked again. The service from
-  SQL has longer deadlines here than by default, so that it sends nobody away.
+- All requests of a workload are equal, except in W1days, W2days and W3days. **The service** caches
+  the pieces of answers. For repeated requests it also caches the parsed body and the list of
+  slices, so it does not validate, filter or select again. The three workloads with other days in
+  each request do not profit from that. PostgreSQL has every page in memory as well.
+- The service checks the key, its scope and its limits, runs a revision check in each turn of the
+  event loop, and names the revision of its answer.
+- Slow contenders are measured over many connections once, at the end, with one request over each
+  connection. These are naive, the peers and the service from SQL with W3 to W5 over 16 and 64, and
+  all with W4 and CSV over 64. A contender that has not answered all requests within a minute is
+  listed below, and not measured again. The service from SQL has longer deadlines here than by
+  default, so that it rejects no request.
 - The service, raw and hello have three bursts in each round over 1 and 16 connections, all others
-  one: those that are compared most closely must not be told apart by chance. The best of fifteen
-  bursts is a little better than the best of five, so ratios to all others favour the service.
-- Of what is measured once in a round the best round counts; of readers that stand still the worst,
-  and of stale answers all rounds together. The load and the bigger table are made once.`;
+  one: the most closely compared contenders must not differ by chance. The best of fifteen bursts
+  is a little better than the best of five, so ratios to all others favour the service.
+- For figures that are measured once in a round the best round counts, for stalled readers the
+  worst, and for stale answers all rounds together. The load and the bigger table are made once.`;
 
 /** The failures as a list; empty for none. */
 const failuresOf = ({ failures }: Results): string[] =>
