@@ -47,8 +47,8 @@ const DIFFERENCES = `- **raw** writes a prepared buffer: no routing, no credenti
 - **stack** is Fastify with @fastify/helmet, @fastify/rate-limit, @fastify/under-pressure, a key
   that is compared in memory, and pino; it sends prepared bytes without a query.
 - **bare SQL** (pgbench) runs one prepared statement for the points: no HTTP, records or JSON.
-- **naive** queries PostgreSQL by Kysely, makes an object of each row and one string of all: no
-  credential, no limits, almost no check of the filters; numbers are rounded to doubles.
+- **naive** queries PostgreSQL by Kysely, makes an object of each row and one string of all. It has
+  no credential, no limits and almost no check of the filters; numbers are rounded to doubles.
 - **PostGraphile** and **Platformatic** parse and plan GraphQL, query PostgreSQL, and make objects
   and strings; no credential, no limits and no revisions here. Platformatic has no path from a
   price to its points, and sends them flat, without the records.
