@@ -138,7 +138,7 @@ try {
     try {
       await point(context);
     } catch (error) {
-      context.report(name, `it broke off: ${(error as Error).message}`, false);
+      context.report(name, `the point failed: ${(error as Error).message}`, false);
       // The points after it would measure a broken cluster.
       break;
     }

@@ -31,7 +31,7 @@ async function killAt(
     env: { ...process.env, KILLED_AT: moment },
   });
   const [code, signal] = await once(child, 'exit');
-  if (signal !== 'SIGKILL') throw new Error(`it ended (${code}) without: ${moment}`);
+  if (signal !== 'SIGKILL') throw new Error(`the process ended (${code}) without: ${moment}`);
   await settled(pool);
 }
 

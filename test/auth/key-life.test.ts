@@ -105,7 +105,7 @@ t.test('a key that is revoked while it is rotated has no replacement', async (t)
   await revoking.query(`begin; update api_key set revoked_at = now(), revoked_reason = 'leaked'`);
   const rotating = rotateKey(db, id, { graceMs: HOUR_MS, expiresAt: null });
   rotating.catch(() => {});
-  await until('it waits for the one who revokes', async () => {
+  await until('the rotation waits for the revocation', async () => {
     const { rows } = await pool.query(`select from pg_stat_activity
       where wait_event_type = 'Lock' and datname = current_database()`);
     return rows.length > 0;

@@ -124,7 +124,7 @@ t.test('a wrong secret of a remembered key is looked up as an unknown id is', as
   const { id, key } = await make(['prices:nickel']);
   const lookupsOf = await counted(database);
   t.equal(await lookupsOf(id, digestOf(key)), 1);
-  t.equal(await lookupsOf(id, digestOf(key)), 0, 'it is remembered');
+  t.equal(await lookupsOf(id, digestOf(key)), 0, 'the key is cached');
   const other = newKey();
   for (const _ of [1, 2]) {
     t.equal(await lookupsOf(id, digestOf(other.text)), 1);

@@ -86,7 +86,7 @@ t.test('an issuer that was down at the start is found when it is up', async (t) 
   const find = remoteKeys(url, BYTES_MAX, { ...TIMES, retryMs: 1 });
   t.match(await failureOf(find(by('a'))), UNAVAILABLE);
   keys(A);
-  await until('it is found', async () => (await codeOf(find(by('a')))) === 'found');
+  await until('the key is found', async () => (await codeOf(find(by('a')))) === 'found');
 });
 
 t.test('keys that were read hold while the issuer is down, and no longer than a day', async (t) => {
@@ -97,7 +97,7 @@ t.test('keys that were read hold while the issuer is down, and no longer than a 
   await Promise.all([find(by('a')), short(by('a'))]);
   fail(500);
   const { asked } = state;
-  await until('it is asked in vain', async () => {
+  await until('the issuer has failed a request', async () => {
     await find(by('a'));
     return state.asked > asked;
   });
@@ -123,7 +123,7 @@ t.test('with keys that hold, an issuer that fails is asked once in a cooldown', 
   const find = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAgeMs: 1, retryMs: 1 });
   await find(by('a'));
   fail(500);
-  await until('it is asked', async () => {
+  await until('the issuer has received a request', async () => {
     await find(by('a'));
     return state.asked === 2;
   });

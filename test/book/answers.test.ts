@@ -49,7 +49,7 @@ t.test('a cached answer is a copy, all of it counted', async (t) => {
   const memory = new Set<ArrayBufferLike>(PARTS.map(({ buffer }) => buffer));
   t.notOk(
     slices.some(({ buffer }) => memory.has(buffer)),
-    'it pins nothing of others',
+    'the copy shares no memory with the parts',
   );
   t.ok(slices.every(({ buffer, byteLength }) => buffer.byteLength === byteLength));
   t.ok(budget.state.bytes > WHOLE.length);

@@ -64,10 +64,10 @@ t.test('a commit is read as soon as its notification arrives, before any request
   const { kept, book, database } = twins;
   await fill(twins);
   await kept.app.listen({ port: 0, host: '127.0.0.1' });
-  await until('it listens', () => database.client.link.reportsCommits);
+  await until('the link listens', () => database.client.link.reportsCommits);
   const { refreshes } = book.counts;
   await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
-  await until('it was read', () => book.counts.refreshes > refreshes);
+  await until('the commit was read', () => book.counts.refreshes > refreshes);
   t.equal(await compareOne(t, twins, ALL), 200);
 });
 

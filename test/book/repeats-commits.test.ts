@@ -32,7 +32,7 @@ for (const [name, statement] of Object.entries(COMMITS)) {
     }
     const before = twins.book.counts.repeats;
     const old = await answerOf(twins.kept, CONVERTED);
-    t.equal(twins.book.counts.repeats, before + 1, 'it is sent again');
+    t.equal(twins.book.counts.repeats, before + 1, 'the cached answer is sent again');
     await inRevision(database.pool, statement);
     for (const request of [CONVERTED, NATIVE]) {
       for (let times = 0; times < 3; times += 1) {
@@ -56,7 +56,7 @@ t.test('an answer that names other markets is not that of who may not read them'
   };
   const before = twins.book.counts.repeats;
   for (let times = 0; times < 3; times += 1) t.equal(await answerFor(twins.kept.key), true);
-  t.equal(twins.book.counts.repeats, before + 1, 'it is sent again');
+  t.equal(twins.book.counts.repeats, before + 1, 'the cached answer is sent again');
   for (let times = 0; times < 3; times += 1) t.equal(await answerFor(few), false);
   t.equal(await answerFor(twins.kept.key), true);
 });

@@ -61,12 +61,15 @@ for (const method of ['POST', 'GET', 'HEAD'] as const) {
         const first = await ask(asking);
         t.equal(first.status, 200);
         const read = await ask(asking, {}, plain);
-        t.equal(first.text, read.text, 'it is what the database answers');
+        t.equal(first.text, read.text, 'the answer equals that of the database');
         if (method !== 'HEAD') t.match(first.text, /BULK-00002/);
         const before = book.counts.repeats;
         const others = [await ask(asking), await ask(asking), await ask(asking)];
         t.same(others, [first, first, first]);
-        t.ok(book.counts.repeats > before || method === 'HEAD', 'it was not put together again');
+        t.ok(
+          book.counts.repeats > before || method === 'HEAD',
+          'the answer was not assembled again',
+        );
         if (accept.includes('ndjson')) t.match(first.headers, { 'x-warnings-count': '1' });
       });
     }

@@ -45,7 +45,7 @@ async function answerAfter(statement: string): Promise<FeedAnswer> {
     service.lines.slice(before).some((line) => /"incoming request"/.test(line)) &&
     database.client.link.reportsCommits &&
     database.pool.totalCount === database.pool.idleCount;
-  await until('it waits', isWaiting);
+  await until('the request waits', isWaiting);
   await database.pool.query(statement.replace('$key', `'${id}'`));
   await publish();
   return answer;

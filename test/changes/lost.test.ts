@@ -47,13 +47,13 @@ async function scene(test: Test, silenceMs = 20_000): Promise<Scene> {
 }
 
 const asleep = ({ service }: Scene): Promise<void> =>
-  until('it waits', () => service.app.feed.waiting() === 1);
+  until('the request waits', () => service.app.feed.waiting() === 1);
 
 t.test('a session that listens and is ended is made again, and nothing is missed', async (t) => {
   const here = await scene(t);
   const { database, service, client, end } = here;
   const waiting = fetchChanges(service, `after=${end}&wait=25`);
-  await until('it listens', () => client.link.reportsCommits);
+  await until('the link listens', () => client.link.reportsCommits);
   await asleep(here);
   const ended = database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and application_name like '% link'`);
@@ -67,12 +67,12 @@ t.test('commits during an outage of the database are reported once it answers', 
   const here = await scene(t, 500);
   const { database, service, client, proxy, end } = here;
   const waiting = fetchChanges(service, `after=${end}&wait=25`);
-  await until('it listens', () => client.link.reportsCommits);
+  await until('the link listens', () => client.link.reportsCommits);
   await asleep(here);
   // No connection breaks and no notification comes: only the next check finds it out.
   proxy.freeze();
   await publish(database, 1);
-  await until('it is noticed', () => !client.link.reportsCommits);
+  await until('the silence is noticed', () => !client.link.reportsCommits);
   proxy.cut(true);
   proxy.cut(false);
   const { changes, tookMs } = await waiting;
@@ -84,7 +84,7 @@ t.test('a database that goes away and comes back is waited for', async (t) => {
   const here = await scene(t);
   const { database, service, client, proxy, end } = here;
   const waiting = fetchChanges(service, `after=${end}&wait=25`);
-  await until('it listens', () => client.link.reportsCommits);
+  await until('the link listens', () => client.link.reportsCommits);
   await asleep(here);
   proxy.cut(true);
   await publish(database, 1);
@@ -95,7 +95,7 @@ t.test('a database that goes away and comes back is waited for', async (t) => {
 });
 
 t.test('a database that stays away is a 503, at once or at the end of the wait', async (t) => {
-  await until('it goes away while he waits', async () => {
+  await until('the database goes away while a request waits', async () => {
     const here = await scene(t);
     const { service, client, proxy, end } = here;
     let isOver = false;
@@ -103,7 +103,7 @@ t.test('a database that stays away is a 503, at once or at the end of the wait',
       isOver = true;
     });
     const isAsleep = () => service.app.feed.waiting() === 1 && client.link.reportsCommits;
-    await until('it waits', () => isOver || isAsleep());
+    await until('the request waits', () => isOver || isAsleep());
     proxy.cut(true);
     const { status, text, headers } = await waiting;
     // On a stalled machine the wait may end before the database is down.
@@ -124,7 +124,7 @@ t.test('the account that only reads can follow the feed', async (t) => {
   const service = await startListening(t, { ...roled, client });
   const { next } = await fetchChanges(service, '');
   const waiting = fetchChanges(service, `after=${next}&wait=25`);
-  await until('it listens', () => client.link.reportsCommits);
+  await until('the link listens', () => client.link.reportsCommits);
   await publish(roled, 1);
   t.equal((await waiting).changes.length, 1);
 });

@@ -75,7 +75,7 @@ t.test('without a visible change, a 204 names the position to continue from', as
   const copper: Source = { ...service, key: await keyFor(database, ['prices:copper']) };
   let next = end;
   // A wait that was over before the commit, as where a machine stalls, is followed by another.
-  await until('it is published while he waits', async () => {
+  await until('a change is published while a request waits', async () => {
     let isOver = false;
     const nothing = fetchChanges(copper, `after=${next}&wait=2`).finally(() => {
       isOver = true;
@@ -198,7 +198,7 @@ t.test('a waiting connection may be silent for longer than a reader may stall', 
   const waiting = await start(t, { STALL_TIMEOUT_MS: '2000', KEEP_ALIVE_TIMEOUT_MS: '3000' });
   const { service, end } = waiting;
   // A database that is as slow to answer as a reader may stall would end it as well.
-  await until('it is answered', async () => {
+  await until('the request is answered', async () => {
     const answer = await fetchChanges(service, `after=${end}&wait=5`).catch(() => null);
     return answer?.status === 204;
   });

@@ -116,7 +116,7 @@ t.test('keys are made, listed, shown and revoked', async (t) => {
   t.match(key, { key: /^cps_live_/, name: 'desk 4', owner: null, status: 'active' });
   t.strictSame([...key.scopes].sort(), ['prices:cobalt', 'prices:copper', 'prices:nickel']);
   const days = (Date.parse(key.expiresAt) - Date.now()) / 86_400_000;
-  t.ok(days > 29.9 && days < 30.1, 'it lives 30 days');
+  t.ok(days > 29.9 && days < 30.1, 'the key is valid for 30 days');
 
   const { key: secret, ...info } = key;
   t.match(JSON.parse((await keys('show', key.id, '--json')).stdout), info);
@@ -152,7 +152,11 @@ t.test('a database without the schema is migrated by command only', async (t) =>
   const preview = await db('migrate', '--dry-run');
   t.equal(preview.code, 0);
   t.match(preview.stdout, /create table price \(/);
-  t.match(await status(), [{ name: '0001-revisions', executedAt: null }], 'it changed nothing');
+  t.match(
+    await status(),
+    [{ name: '0001-revisions', executedAt: null }],
+    'the preview changed nothing',
+  );
   await administer(DATABASE_URL, preview.stdout);
   t.pass('what it printed runs as it is');
   await administer(DATABASE_URL, 'drop schema public cascade', 'create schema public');

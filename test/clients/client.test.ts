@@ -207,7 +207,7 @@ t.test('a client generated from openapi.yaml type-checks and asks every market',
   const service = await serviceOn(t, await seededDatabase(t));
   const address = await addressOf(service.app);
   // The client checks the health once; before its first revision check the service is not "ok".
-  await until('it is ready', async () => (await fetch(`${address}/ready`)).status === 200);
+  await until('the service is ready', async () => (await fetch(`${address}/ready`)).status === 200);
   const settings = { NODE_NO_WARNINGS: '1', SERVICE_URL: address, SERVICE_KEY: service.key };
   const result = await node(TOOLS, ['integrator.ts'], settings);
   t.ok(result.isGood, result.stdout);

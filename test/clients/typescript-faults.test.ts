@@ -66,7 +66,7 @@ t.test('Retry-After is obeyed, and bounded by the deadline of the call', async (
     t.equal(error.code, 'rate_limited', after);
     t.ok((error.retryAfterMs ?? 0) > 5_000, after);
     t.equal(late.requests(), 1, after);
-    t.ok(performance.now() - begun < 5_000, 'it does not wait for what is too late');
+    t.ok(performance.now() - begun < 5_000, 'the client does not wait beyond its deadline');
   }
   const waits = async (after: Record<string, string>): Promise<number> => {
     const one = await serving(t, [refused(503, 'overloaded', after), json(OK)]);

@@ -144,7 +144,7 @@ t.test('all invalid settings are reported together, one line each', async (t) =>
   };
   try {
     configOf(env);
-    t.fail('it was accepted');
+    t.fail('the settings were accepted');
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const named = error.lines.map((line) => line.slice(0, line.indexOf(':')));
@@ -230,7 +230,7 @@ t.test('no message shows a secret', async (t) => {
   ]) {
     try {
       configOf(env);
-      t.fail('it was accepted');
+      t.fail('the settings were accepted');
     } catch (error) {
       t.notMatch((error as Error).message, /too short"|hunter2|nobody may/);
     }

@@ -170,7 +170,7 @@ t.test('doubles decide nearly everything, and never against exact arithmetic', a
 
 t.test('a double that may belong below a power of ten decides nothing', async (t) => {
   const column = new RoundedColumn(1, { decimals: null });
-  t.notOk(column.tryRound(0, 10.000001, 2.4e-5), 'it may be 9.99998');
+  t.notOk(column.tryRound(0, 10.000001, 2.4e-5), 'the value may be 9.99998');
   t.notOk(column.tryRound(0, 0, 0));
   t.notOk(column.tryRound(0, 1e-30, 1e-45));
   t.notOk(column.tryRound(0, Number.NaN, 0));

@@ -209,5 +209,5 @@ t.test('data goes where the account of the database can reach it', async (t) => 
     t.equal(notice, null);
   }
   t.equal(await removeEmbedded(dataDir), true);
-  t.equal(await stat(folder).catch(() => null), null, 'it can be removed again');
+  t.equal(await stat(folder).catch(() => null), null, 'the folder can be removed again');
 });

@@ -72,7 +72,7 @@ function linked(test: Test, urls: readonly string[], more: Partial<ClientOptions
 async function begin({ client, commits }: Linked): Promise<void> {
   client.link.onCommit((payload) => commits.push(payload));
   await client.link.firstCheck;
-  await until('it listens', () => client.link.reportsCommits);
+  await until('the link listens', () => client.link.reportsCommits);
 }
 
 /** Triggers the transition of a table row and waits for the next state. */
@@ -119,7 +119,7 @@ t.test('the link to a server that stays', async (t) => {
   t.equal((await first.sessions('linked link')).length, 1, 'one connection beside the pool');
   await walk(t, here, 'up: commit on a primary', async () => {
     const number = await commit(first, 'Told');
-    await until('it is reported', () => commits.includes(String(number)));
+    await until('the commit is reported', () => commits.includes(String(number)));
   });
   const [session] = await first.sessions('linked link');
   const pool = await pidOf();
@@ -127,7 +127,7 @@ t.test('the link to a server that stays', async (t) => {
   commits.length = 0;
   await walk(t, here, 'up: connection ends, server answers', async () => {
     await first.query(`select pg_terminate_backend(${session})`);
-    await until('it listens again', () => commits.length >= 2 && client.link.reportsCommits);
+    await until('the link listens again', () => commits.length >= 2 && client.link.reportsCommits);
   });
   t.same(commits, [null, null], 'once when it was lost, once when it was made');
   t.not((await first.sessions('linked link'))[0], session);
@@ -190,7 +190,7 @@ t.test('a connection that is cut', async (t) => {
   await walk(t, here, 'away: server answers', () => proxy.cut(false));
   await waiting;
   t.equal(client.link.epoch, epoch + 1);
-  await until('it listens again', () => client.link.reportsCommits);
+  await until('the link listens again', () => client.link.reportsCommits);
   t.ok(commits.includes(null), 'commits may have been missed');
   t.equal(client.link.outages, 0);
 });
@@ -210,7 +210,7 @@ t.test('a server that stands still', async (t) => {
   const here = linked(t, [first.url], { silenceMs: 500, awayMs: 1_500 });
   const { client } = here;
   await begin(here);
-  await until('it was quiet before', () => client.link.state === 'up');
+  await until('the link is up before the silence', () => client.link.state === 'up');
   here.seen = here.changes.length;
   await whileStopped(first, async () => {
     await walk(t, here, 'up: server times out');
@@ -234,7 +234,7 @@ t.test('the time of a silent database counts from the unanswered question', asyn
   const here = linked(t, [proxy.url], { silenceMs: 1_000, awayMs: 1_000 });
   await begin(here);
   proxy.freeze();
-  await until('it is down', () => here.client.link.state === 'down');
+  await until('the link is down', () => here.client.link.state === 'down');
   const [away, down] = here.changes.slice(-2);
   t.same([away?.to, down?.to], ['away', 'down']);
   t.ok((down?.atMs ?? 0) - (away?.atMs ?? 0) < 500, 'the silence is part of it');
@@ -246,9 +246,9 @@ t.test('the cause of a refusal is the last error of the database', async (t) => 
   const { link } = here.client;
   await begin(here);
   proxy.freeze();
-  await until('it is away', () => link.state === 'away');
+  await until('the link is away', () => link.state === 'away');
   proxy.cut(true);
-  await until('it is down', () => link.state === 'down');
+  await until('the link is down', () => link.state === 'down');
   const refusals = new Set<unknown>();
   for (let count = 0; count < 200; count += 1) {
     try {
@@ -271,11 +271,11 @@ t.test('a listener that throws harms no other', async (t) => {
   });
   await begin(here);
   const number = await commit(first, 'For both');
-  await until('it is reported', () => here.commits.includes(String(number)));
+  await until('the commit is reported', () => here.commits.includes(String(number)));
   t.same(errors, [`no use for ${number}`]);
   stop();
   const next = await commit(first, 'For one');
-  await until('it is reported', () => here.commits.includes(String(next)));
+  await until('the commit is reported', () => here.commits.includes(String(next)));
   t.equal(errors.length, 1, 'one that has ended is not called');
 });
 
@@ -287,7 +287,7 @@ t.test('a standby', async (t) => {
   here.commits.length = 0;
   await walk(t, here, 'up: commit on a standby', async () => {
     await commit(first, 'Read from a standby');
-    await until('it is reported', () => here.commits.length > 0);
+    await until('the commit is reported', () => here.commits.length > 0);
   });
   const both = linked(t, [second.url, first.url], { behindMs: 500 });
   await begin(both);
@@ -296,21 +296,21 @@ t.test('a standby', async (t) => {
   await second.query('select pg_wal_replay_pause()');
   const behind = await commit(first, 'Not replayed');
   await walk(t, both, 'up: standby behind, another server usable', () =>
-    until('it has moved', () => both.moves.length > 0),
+    until('the link has moved', () => both.moves.length > 0),
   );
   t.same([both.moves, both.client.link.url], [[first.url], first.url]);
   t.equal(both.client.link.epoch, epoch + 1);
   t.equal(numberOf((await both.client.link.newestRevision()).revision), String(behind));
   t.same(both.behind, []);
   await walk(t, here, 'up: standby behind, no other server usable', () =>
-    until('it is reported', () => here.behind.length > 0),
+    until('the lag is reported', () => here.behind.length > 0),
   );
   t.match(here.behind, [/^the standby is [\d.]+ s behind$/]);
   t.ok(link.lagMs > 500);
   const resumedMs = performance.now();
   await second.query('select pg_wal_replay_resume()');
   await walk(t, both, 'up: first server usable again', () =>
-    until('it has returned', () => both.moves.length > 1),
+    until('the link has returned', () => both.moves.length > 1),
   );
   t.ok(performance.now() - resumedMs > 5_000, 'after two checks');
   t.same([both.moves, both.client.link.url], [[first.url, second.url], second.url]);
@@ -339,11 +339,11 @@ t.test('commits that a standby lacks, and its promotion', async (t) => {
   await begin(alone);
   await alone.client.link.newestRevision();
   await first.kill();
-  await until('it is away', () => client.link.state === 'away');
+  await until('the link is away', () => client.link.state === 'away');
   here.seen = changes.length;
   await walk(t, here, 'away: another server lacks the newest commit', () => later(1_000));
-  await until('it is down', () => client.link.state === 'down');
-  t.same(moves, [], 'it waits for a server that has lost nothing');
+  await until('the link is down', () => client.link.state === 'down');
+  t.same(moves, [], 'the link waits for a server that has lost nothing');
   here.seen = changes.length;
   const [away] = changes.slice(-2);
   await walk(t, here, 'down: another server usable');
@@ -354,9 +354,9 @@ t.test('commits that a standby lacks, and its promotion', async (t) => {
   await walk(t, alone, 'up: standby promoted', async () => {
     alone.commits.length = 0;
     await second.query('select pg_promote()');
-    await until('it listens', () => alone.commits.includes(null));
+    await until('the link listens', () => alone.commits.includes(null));
     const number = await commit(second, 'Written after a promotion');
-    await until('it is reported', () => alone.commits.includes(String(number)));
+    await until('the commit is reported', () => alone.commits.includes(String(number)));
   });
 });
 

@@ -96,7 +96,7 @@ t.test('a revision check continues on a new connection if its connection breaks'
     const [newest] = await Promise.all([link.newestRevision(), endLooks(database)]);
     t.equal(numberOf(newest.revision), String(committed));
     t.equal(numberOf((await link.newestRevision()).revision), String(committed));
-    await until('it is another one', async () => {
+    await until('the session is another one', async () => {
       const others = await sessions();
       return others.length === 1 && others[0] !== pids[0];
     });

@@ -49,7 +49,7 @@ for (const [kind, begin] of [
     const client = reader(t, database.url);
     const leaving = new AbortController();
     const reading = failureOf(begin(client, leaving.signal));
-    await until('it runs', async () => (await running(database)).length === 1);
+    await until('the statement runs', async () => (await running(database)).length === 1);
     leaving.abort(new Error('the reader left'));
     t.match(await reading, { message: 'the reader left' });
     await until('the database has ended it', async () => (await running(database)).length === 0);
@@ -71,7 +71,7 @@ t.test('a connection is reused after an error that the server reported', async (
   const first = await pid();
   const cancelled = async (work: Promise<unknown>) => {
     const failure = failureOf(work);
-    await until('it runs', async () => (await running(database)).length === 1);
+    await until('the statement runs', async () => (await running(database)).length === 1);
     await database.pool.query(`select pg_cancel_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'reader'`);
     return failure;
@@ -205,7 +205,7 @@ t.test('a request aborted while every connection is busy takes none', async (t) 
   const { client, end } = await busyReader(t, { waitMs: 600_000 });
   const leaving = new AbortController();
   const waiting = failureOf(client.reads.query({ text: 'select 1' }, leaving.signal));
-  await until('it waits', () => client.reads.slots.waiting === 1);
+  await until('the statement waits', () => client.reads.slots.waiting === 1);
   leaving.abort(new Error('the reader left'));
   t.match(await waiting, { message: 'the reader left' });
   t.same([client.reads.slots.inUse, client.reads.slots.waiting], [2, 0]);
@@ -224,12 +224,12 @@ t.test(
         () => true,
         () => false,
       );
-    await until('it answers', answers);
+    await until('the database answers', answers);
     proxy.freeze();
     t.match(await failureOf(client.reads.query({ text: 'select 1' })), { code: 'ETIMEDOUT' });
     t.equal(client.pool.totalCount, 0);
     proxy.cut(false);
-    await until('it answers again', answers);
+    await until('the database answers again', answers);
   },
 );
 

@@ -24,7 +24,7 @@ t.test(
       'one whose number it took again',
     );
     await inRevision(pool, "update price set name = 'New'");
-    t.notOk(await lacksCommit(client, newest), 'it may have more');
+    t.notOk(await lacksCommit(client, newest), 'the server may have later commits');
     t.ok(
       await lacksCommit(client, { epoch, revision: '1.abcdef' }),
       'also after one that it has not',

@@ -146,7 +146,7 @@ t.test(
     t.equal(
       await page.evaluate('sessionStorage.length'),
       1,
-      'it is kept while the service is away',
+      'the key is kept while the service is away',
     );
     await page.unrouteAll();
     await enter();

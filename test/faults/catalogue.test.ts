@@ -150,7 +150,7 @@ t.test('a time far beyond its bound, and a count beyond it, fails a run', async 
   const beyond = byLength(13_001, 3_001);
   t.same(failedBy({ a: within(beyond, 1_000) }), [`a: ${beyond} ms; at most 1000`]);
   t.same(failedBy({ a: within(Number.NaN, 1_000) }), ['a: NaN ms; at most 1000']);
-  t.same(failedBy({ a: within(2_999, 1_000) }), [], 'it is reported as missed');
+  t.same(failedBy({ a: within(2_999, 1_000) }), [], 'the time is reported as missed');
   t.same(failedBy({ a: within(50.1, 50, 'MB') }), ['a: 50.1 MB; at most 50']);
   t.same(failedBy({ a: within(1, 0, 'answers'), b: 7 }), ['a: 1 answers; at most 0']);
 });

@@ -16,7 +16,10 @@ import { readOracle } from '../support/prices/oracle.ts';
 async function looking(...[test, database, env]: Parameters<typeof serviceOn>) {
   const service = await serviceOn(test, database, env);
   const ready = () => service.app.inject({ method: 'GET', url: '/ready' });
-  await until('it has looked', async () => (await ready()).statusCode === 200);
+  await until(
+    'the service has checked its database',
+    async () => (await ready()).statusCode === 200,
+  );
   return service;
 }
 

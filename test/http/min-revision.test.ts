@@ -80,7 +80,7 @@ t.test('a revision that is committed within the wait is waited for', async (t) =
   });
   const { link } = database.client;
   const before = link.counts.checks;
-  await until('it waits', () => link.counts.checks > before + 3);
+  await until('the request waits', () => link.counts.checks > before + 3);
   await commit(database.pool, (client) =>
     putPoints(client, 'CP-NI-0001', ['2026-06-28', null, '17001', null]),
   );
@@ -92,7 +92,7 @@ t.test('a revision that is committed within the wait is waited for', async (t) =
 
 t.test('a primary stays ready, whatever revision a client names', async (t) => {
   await ask(later(await revisionNow(), 1_000_000));
-  await until('it is ready', async () => (await ask(undefined, '/ready')).status === 200);
+  await until('the service is ready', async () => (await ask(undefined, '/ready')).status === 200);
   const { json } = await ask(undefined, '/ready');
   t.equal(json.checks.behindSince, null);
 });
@@ -112,7 +112,11 @@ t.test(
       const csv = await ask(min, '/v3/prices/nickel?codes=CP-NI-0001&format=csv');
       t.match(csv.headers['x-warnings'], 'min_revision_unknown');
     }
-    t.same((await ask(revision)).json.$metadata.warnings, [], 'it is not cached for others');
+    t.same(
+      (await ask(revision)).json.$metadata.warnings,
+      [],
+      'the warning is not cached for others',
+    );
   },
 );
 

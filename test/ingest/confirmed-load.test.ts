@@ -87,8 +87,8 @@ t.test('a load that no standby shows in time is committed, and says so', async (
   const path = await fileOf(t, values('1991-03-01'));
   const done = await load(path);
   t.match(done, { code: 5, stderr: WARNING, report: { status: 'applied', confirmed: false } });
-  t.ok(done.ms >= TIMEOUT_MS, 'it waited');
-  t.equal(done.report.revision.split('.')[1], await newest(primary), 'it is committed');
+  t.ok(done.ms >= TIMEOUT_MS, 'the load waited');
+  t.equal(done.report.revision.split('.')[1], await newest(primary), 'the load is committed');
   t.not(await newest(standby), await newest(primary));
   const again = await load(path);
   t.match(again, { code: 5, report: { status: 'already-loaded', confirmed: false } });
@@ -126,7 +126,7 @@ t.test('a load whose session is ended while it waits is committed, and says so',
   const path = await fileOf(t, values('1991-05-01'));
   const env = { ...ENV, LOAD_CONFIRM_TIMEOUT_MS: '600000' };
   const command = startCommand(t, env, 'load', 'csv', path, '--json', '--accept-jumps');
-  await until('it waits', async () => (await primary.query(IS_WAITING)).rows.length > 0);
+  await until('the load waits', async () => (await primary.query(IS_WAITING)).rows.length > 0);
   await primary.query(`select pg_terminate_backend(pid) from (${IS_WAITING}) as waiting`);
   t.equal(await command.ended, 5);
   t.match(command.stderr(), WARNING);

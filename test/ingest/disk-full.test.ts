@@ -101,7 +101,7 @@ t.test('a load whose log finds no room is not there; it goes in once there is', 
   const { code, stderr } = await prices(t, { DATABASE_URL: cluster.url }, ...load);
   t.equal(code, 1);
   t.match(stderr, /^commodity-prices: .+/m);
-  if (how === 'ENOSPC') t.match(stderr, /^writing /m, 'it ended where the log is written');
+  if (how === 'ENOSPC') t.match(stderr, /^writing /m, 'the load ended where the log is written');
   await log.makeRoom();
   await cluster.using(async ({ client }) => {
     t.equal((await contentHash(client)).hash, before.hash, 'nothing of it is there');

@@ -85,7 +85,7 @@ t.test('an account that only reads cannot stop a load, whatever it locks', async
     for (const each of REFUSED) {
       await session.query('begin');
       const outcome = await session.query(each).then(
-        () => 'it was done',
+        () => 'the statement succeeded',
         ({ message }) => message,
       );
       t.match(outcome, /permission denied|must be owner/, each);
@@ -130,7 +130,7 @@ t.test('a writer that waits says who holds the lock, and gives up after its time
     const held: string[] = [];
     const onHeld = (holders: string) => held.push(holders);
     await t.rejects(loadText(t, waiting(t, url, 2_300), 'csv', text, { onHeld }), locked);
-    t.equal(held.length, 1, 'it was reported before');
+    t.equal(held.length, 1, 'the holder was reported before');
     t.match(held[0], who);
     const common = { actor: 'a test', reason: 'a test' };
     const soon = waiting(t, url, 100);

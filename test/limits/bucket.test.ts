@@ -108,7 +108,7 @@ t.test(
     t.same([...buckets.drain()], [['a', 1]], 'and only local counts are reported');
     t.same([...buckets.drain()], []);
     buckets.sweep(5_000);
-    t.equal(buckets.size, 1, 'it still owes');
+    t.equal(buckets.size, 1, 'the bucket still owes');
     buckets.sweep(11_000);
     t.equal(buckets.size, 0);
     for (const name of ['a', 'b', 'c', 'd']) buckets.take(name, rate, 0);

@@ -73,7 +73,7 @@ t.test(
     const limits = new ListeningService(SETTINGS);
     const exchange = new Exchange(pool, limits, (error) => t.error(error));
     t.teardown(() => exchange.close());
-    await until('it listens', () => peerCounts.length > 0);
+    await until('the exchange listens', () => peerCounts.length > 0);
     t.equal(peerCounts[0], 1);
     const nowMs = monotonicMs();
     const waits = Array.from({ length: OWN.burst + 1 }, () =>

@@ -36,7 +36,7 @@ for (const [what, perMinute] of DEFAULTS) {
       // Each call takes one: a smaller remainder proves that counts of the first one arrived.
       const untilExchanged = async (name: string): Promise<void> => {
         let checks = 0;
-        await until('it has read the first count', () => {
+        await until('the other instance has read the first count', () => {
           checks += 1;
           return left(name) < MARK.burst - checks;
         });

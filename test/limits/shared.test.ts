@@ -46,7 +46,10 @@ t.test(
     for (let taken = 0; taken < 10; taken += 1) one.takeRequest('key:a', OWN, nowMs);
     for (let failed = 0; failed < 5; failed += 1) one.countFailure('192.0.2.1', nowMs);
     t.equal(one.takeRequest('key:a', OWN, nowMs)?.isAllowed, false);
-    await until('it knows', () => other.failureWaitSeconds('192.0.2.1', nowMs) !== null);
+    await until(
+      'the other instance knows the failures',
+      () => other.failureWaitSeconds('192.0.2.1', nowMs) !== null,
+    );
     t.equal(other.takeRequest('key:a', OWN, nowMs)?.isAllowed, false, 'the limits hold together');
     const late = instance();
     await untilLooked(pool, late, 'late');

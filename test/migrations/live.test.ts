@@ -114,7 +114,7 @@ t.test('a table that stays in use: the migration gives up and says who uses it',
   await holder(t, database, 'access share');
   const migrator = database.as('migrator');
   const failure = await migrateUp(migrator.db, { folder, attemptsMax: 2 }).then(
-    () => 'it came through',
+    () => 'the migration succeeded',
     (error: Error) => `${error.name}: ${error.message}`,
   );
   t.match(

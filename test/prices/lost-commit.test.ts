@@ -84,7 +84,7 @@ t.test(
     const pending = await inTransaction(database.pool, async (session) => {
       await session.query('lock table price in access exclusive mode');
       const answer = service.post('nickel', body);
-      await until('it waits', async () => (await lockWaits(database.pool)) > 0);
+      await until('the request waits', async () => (await lockWaits(database.pool)) > 0);
       // Like a standby that lacks the commit and has taken its number.
       await session.query('set local session_replication_role = replica');
       await session.query(`update revision set commit_id = new_commit_id()`);

@@ -10,7 +10,7 @@ t.test('large readings run one at a time, 16 wait, and one more is refused', asy
   const read = (n: number) => async () => {
     order.push(n);
     if (n === 0) await held;
-    if (n === 3) throw new Error('it failed');
+    if (n === 3) throw new Error('the read failed');
     return n;
   };
   const leaver = new AbortController();
@@ -19,8 +19,8 @@ t.test('large readings run one at a time, 16 wait, and one more is refused', asy
   );
   const ended = Promise.allSettled(running);
   await t.rejects(readings.run(read(17), NEVER), { code: 'overloaded' });
-  leaver.abort(new Error('it left'));
-  await t.rejects(running[5] as Promise<number>, { message: 'it left' });
+  leaver.abort(new Error('the client left'));
+  await t.rejects(running[5] as Promise<number>, { message: 'the client left' });
   const last = readings.run(read(18), NEVER);
   t.same(order, [0]);
   release();

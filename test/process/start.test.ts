@@ -49,7 +49,7 @@ const askNickel = (address: string, headers: Record<string, string>): Promise<Re
 
 /** Waits until a service has looked at its database and can use it. */
 const isReady = (address: string): Promise<void> =>
-  until('it is ready', async () => (await fetch(`${address}/ready`)).status === 200);
+  until('the service is ready', async () => (await fetch(`${address}/ready`)).status === 200);
 
 const isDatabaseUp = async (dataDir: string): Promise<boolean> =>
   (await findPostmaster(await chooseInstallation(dataDir))) !== null;
@@ -165,7 +165,7 @@ t.test('one Ctrl-C that arrives twice, as under npm, lets running requests end',
   // Two of the same name at once would be one for the kernel.
   service.child.kill('SIGINT');
   service.child.kill('SIGTERM');
-  while (await fetch(`${address}/live`).catch(() => null)) t.comment('it still listens');
+  while (await fetch(`${address}/live`).catch(() => null)) t.comment('the service still listens');
   asking.end('{"filters":{"codes":["CP-NI-0001"]}}');
   const [answer] = await once(asking, 'response');
   t.equal(answer.statusCode, 200);
@@ -175,7 +175,7 @@ t.test('one Ctrl-C that arrives twice, as under npm, lets running requests end',
 
 t.test('a signal while it starts undoes what was begun', async (t) => {
   // A late signal, as on a stalled machine, proves nothing.
-  await until('it came while it started', async () => {
+  await until('the signal came during the start', async () => {
     const dataDir = await dataFolder(t);
     const service = startService(t, { DATA_DIR: dataDir, LOG_LEVEL: 'info' });
     const log = join(dataDir, 'postgres.log');
@@ -208,7 +208,7 @@ t.test('with DATABASE_URL of an unmigrated database it starts and is not ready',
   const service = startService(t, { DATABASE_URL: database.url });
   const address = await startListening(service);
   t.equal((await fetch(`${address}/live`)).status, 200);
-  await until('it says why', async () => {
+  await until('/ready says why', async () => {
     const ready = await fetch(`${address}/ready`);
     t.equal(ready.status, 503);
     return /schema_outdated/.test(await ready.text());

@@ -61,7 +61,7 @@ t.test(
     await ask(asking, 1);
     service.child.kill('SIGHUP');
     await service.until('stderr', /Server listening[\s\S]*Server listening/);
-    await until('it closes its connections', async () => {
+    await until('the worker closes its connections', async () => {
       const [connection] = asking as [RawConnection];
       await ask([connection], answers(connection) + 1);
       if (wasToldToClose(connection)) asking.shift();

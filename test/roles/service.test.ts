@@ -21,7 +21,10 @@ t.test('every address answers with the account that only reads', async (t) => {
   const database = await roledDatabase(t, { seeded: true });
   const service = await serviceOn(t, { ...database, client: database.as('service') });
   const ready = () => service.app.inject({ method: 'GET', url: '/ready' });
-  await until('it has looked', async () => (await ready()).statusCode === 200);
+  await until(
+    'the service has checked its database',
+    async () => (await ready()).statusCode === 200,
+  );
   const { paths } = parse(await readFile(OPENAPI, 'utf8'));
   for (const [url, methods] of Object.entries(paths)) {
     for (const method of Object.keys(methods as object)) {

@@ -17,7 +17,7 @@ const answersIn = (text: string): string[] =>
 
 async function refusedFirst(connection: RawConnection, head: string): Promise<void> {
   connection.socket.write(head);
-  await until('it is refused', () => connection.text.includes('missing_credentials'));
+  await until('the request is refused', () => connection.text.includes('missing_credentials'));
 }
 
 t.test('a body that never ends brings no second answer to a request that has one', async (t) => {
@@ -58,7 +58,7 @@ t.test('a full gate refuses what is no HTTP as any other does, and a body once',
   });
   await whileLocked(database, async () => {
     const inside = await onto(t, service, postText(service, 'nickel', {}));
-    await until('it is full', async () => (await lockWaits(database.pool)) === 1);
+    await until('the gate is full', async () => (await lockWaits(database.pool)) === 1);
     const hostless = await onto(t, service, 'GET /v3/me HTTP/1.1\r\n\r\n');
     t.match(await hostless.ended(), /^HTTP\/1\.1 400 [\s\S]*malformed_request/);
     const endless = await onto(t, service, `${POST}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`);

@@ -54,7 +54,7 @@ t.test('an answer that fails midway breaks the connection in every format', asyn
     const { status, headers, body } = answerOf(text);
     t.equal(status, 200, accept);
     t.equal(headers['transfer-encoding'], 'chunked');
-    t.ok(body.length > 10_000, 'it had begun');
+    t.ok(body.length > 10_000, 'the body had begun');
     t.equal(dechunked(body), null, 'no end of the body was sent');
   }
 });

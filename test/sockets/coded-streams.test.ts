@@ -58,7 +58,10 @@ for (const coding of ['zstd', 'gzip']) {
         socket = each;
       });
       const connection = await begun(t, coding);
-      await until('it waits', () => socket?.writableNeedDrain === true && isIdle());
+      await until(
+        'the answer waits for its reader',
+        () => socket?.writableNeedDrain === true && isIdle(),
+      );
       const read = copies() - before;
       t.ok(read < SIZE.prices, `${read} of ${SIZE.prices} series were read`);
       connection.socket.destroy();

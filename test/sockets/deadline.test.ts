@@ -72,10 +72,12 @@ t.test('shared work continues when the first of its requests is aborted', async 
   const [first, second] = [new RawConnection(t, service.port), new RawConnection(t, service.port)];
   await whileLocked('currency', async () => {
     first.socket.write(question(service));
-    await until('it waits', async () => (await lockWaits(database.pool)) === 1);
+    await until('the first request waits', async () => (await lockWaits(database.pool)) === 1);
     second.socket.write(question(service));
     first.socket.destroy();
-    await until('it is gone', () => service.lines.some((line) => line.includes('"status":499')));
+    await until('the first request is aborted', () =>
+      service.lines.some((line) => line.includes('"status":499')),
+    );
     t.equal(await lockWaits(database.pool), 1);
   });
   t.equal(answerOf(await second.ended()).status, 200);
@@ -101,7 +103,7 @@ t.test('a body may take longer than the deadline to arrive', async (t) => {
   const service = await startListening(t, database, { ...NO_BOOK, REQUEST_DEADLINE_MS: '300' });
   const text = question(service);
   // A busy machine may exceed the short timeout of this service.
-  await until('it is answered', async () => {
+  await until('a request is answered', async () => {
     const connection = new RawConnection(t, service.port);
     connection.socket.write(text.slice(0, -1));
     // Twice the deadline passes for a request that comes after it.
@@ -145,7 +147,7 @@ t.test('with every connection busy, requests get 503 with Retry-After', async (t
   t.equal((await ask(`/v3/prices/${BULK_MARKET.slug}`, 'nonsense')).statusCode, 401);
   ending.abort();
   await Promise.all(busy);
-  await until('it is answered', async () => {
+  await until('a request is answered', async () => {
     return (await ask(`/v3/prices/${BULK_MARKET.slug}`)).statusCode === 200;
   });
 });

@@ -59,11 +59,14 @@ t.test('a key is used by who leaves before its answer', async (t) => {
   await whileLocked(database, async () => {
     const leaver = new RawConnection(t, port);
     leaver.socket.write(getText('/v3/prices/nickel', key));
-    await until('it waits', async () => (await lockWaits(database.pool)) === 1);
+    await until(
+      'the request waits for the lock',
+      async () => (await lockWaits(database.pool)) === 1,
+    );
     leaver.socket.destroy();
-    await until('it is given up', async () => (await lockWaits(database.pool)) === 0);
+    await until('the request is aborted', async () => (await lockWaits(database.pool)) === 0);
   });
-  t.equal(await lastUsed(), null, 'it is written by and by');
+  t.equal(await lastUsed(), null, 'the last use is written later');
   await app.close();
   t.not(await lastUsed(), null, 'at the latest when the service stops');
 });

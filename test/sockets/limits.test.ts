@@ -86,7 +86,7 @@ t.test(
       service.lines
         .map((line): Record<string, unknown> => JSON.parse(line))
         .find(({ status }) => status === 503);
-    await until('it is reported', () => loggedRefusal() !== undefined);
+    await until('the refusal is logged', () => loggedRefusal() !== undefined);
     t.match(loggedRefusal(), { code: 'overloaded', detail: /^Too many requests/ });
     t.notOk('err' in (loggedRefusal() ?? {}), 'an expected error is logged without a stack');
     t.equal((await get(t, service, '/live')).status, 200);
@@ -131,7 +131,7 @@ t.test('a client that is turned away while it sends reads its answer, and is clo
   const connection = new RawConnection(t, service.port);
   const text = postText(service, 'nickel', { filters: { codes: Array(2_000).fill('CP-NI-0001') } });
   connection.socket.write(text.slice(0, 1_000));
-  await until('it is refused', () => connection.text.includes('"code":"overloaded"'));
+  await until('the request is refused', () => connection.text.includes('"code":"overloaded"'));
   connection.socket.write(`${text.slice(1_000)}GET /live HTTP/1.1\r\nHost: test\r\n\r\n`);
   t.same((await connection.ended()).match(/(?<=HTTP\/1\.1 )\d+/g), ['503']);
   await free();

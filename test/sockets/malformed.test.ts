@@ -59,7 +59,7 @@ function faultOf({ status, headers, json }: RawAnswer, code: string, expected: n
   if (status !== expected) return `status ${status}`;
   if (!headers['content-type']?.startsWith('application/problem+json')) return 'media type';
   if (!/^[\w-]{8,64}$/.test(headers['x-request-id'] ?? '')) return 'no request id';
-  if (headers['cache-control'] !== 'no-store') return 'it may be kept';
+  if (headers['cache-control'] !== 'no-store') return 'the answer may be cached';
   if (headers['x-content-type-options'] !== 'nosniff')
     return 'the header x-content-type-options is missing';
   if (json.code !== code || json.status !== status) return `code ${json.code}`;
@@ -76,7 +76,7 @@ async function isAlive(t: Test, { port }: ListeningService): Promise<boolean> {
 async function logLineOf({ lines }: ListeningService, requestId: string): Promise<object> {
   const line = (): string | undefined =>
     lines.find((each) => each.includes(`"${requestId}"`) && each.includes('"status":'));
-  await until('it is reported', () => line() !== undefined);
+  await until('the request is logged', () => line() !== undefined);
   return JSON.parse(line() ?? '');
 }
 

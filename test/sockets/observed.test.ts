@@ -97,7 +97,7 @@ t.test('a failure is in the log line of its request, with its cause', async (t) 
   await database.pool.query('alter table service rename to gone');
   await ask(postText({ key }, BULK_MARKET.slug, {}, CLOSE));
   await database.pool.query('alter table gone rename to service');
-  await until('it is logged', () => completed().length === 1);
+  await until('the request is logged', () => completed().length === 1);
   t.match(completed()[0], {
     level: 50,
     status: 503,
@@ -139,7 +139,7 @@ t.test('an answer that broke off is counted by what it failed with', async (t) =
   reader.socket.resume();
   await reader.ended();
   await database.pool.query('alter function gone(bigint) rename to series_at');
-  await until('it is logged', () => completed().length === 1);
+  await until('the answer is logged', () => completed().length === 1);
   t.match(completed()[0], { level: 50, status: 'broken', err: { message: /does not exist/ } });
   t.equal(await counted('prices_refusals_total', { code: 'schema_outdated' }), 1);
 });
@@ -156,7 +156,10 @@ t.test('an exchange of counts that fails is counted', async (t) => {
 t.test('the metrics have a separate port, and show the state of the parts', async (t) => {
   const { key, ask, metrics } = await observed(t);
   await ask(postText({ key }, BULK_MARKET.slug, {}, CLOSE));
-  await until('it has looked', async () => (await ask(get('/ready'))).status === 200);
+  await until(
+    'the service has checked its database',
+    async () => (await ask(get('/ready'))).status === 200,
+  );
   const server = await serveMetrics(async () => metrics.registry, { port: 0, host: '127.0.0.1' });
   t.teardown(() => server.close());
   const read = await exchange(t, server.port, get('/metrics'));
@@ -191,7 +194,7 @@ t.test('the metrics have a separate port, and show the state of the parts', asyn
   for (const line of [get('/'), get('/metrics/x'), 'POST /metrics HTTP/1.1\r\nHost: t\r\n\r\n']) {
     const connection = new RawConnection(t, server.port);
     connection.socket.write(line);
-    await until('it is refused', () => connection.text.startsWith('HTTP/1.1 404 '));
+    await until('the request is refused', () => connection.text.startsWith('HTTP/1.1 404 '));
   }
   await t.rejects(
     serveMetrics(async () => metrics.registry, { port: server.port, host: '127.0.0.1' }),

@@ -59,7 +59,7 @@ async function wired(
   /** Waits until it is as it should be; a busy machine may take a while for that. */
   const inOrder = (): Promise<void> =>
     until(
-      'it is in order',
+      'the service answers and is ready',
       async () => (await post()).status === 200 && (await get('/ready')).status === 200,
     );
   return { proxy, client, app, port, get, post, inOrder };
@@ -87,9 +87,9 @@ t.test('no request fails when the database is away for a moment', async (t) => {
   for (let round = 0; round < 3; round += 1) {
     await steady.next(20);
     proxy.cut(true);
-    await until('it is noticed', () => client.link.state === 'away');
+    await until('the outage is noticed', () => client.link.state === 'away');
     proxy.cut(false);
-    await until('it is back', () => client.link.state === 'up');
+    await until('the database is back', () => client.link.state === 'up');
   }
   await steady.next(20);
   t.same((await steady.stop()).failed, []);
@@ -104,14 +104,14 @@ t.test(
   async (t) => {
     const catchUp = { waitingMax: 20, waitMs: 600_000 };
     const { proxy, client, get, post, port } = await wired(t, { ...PATIENT, catchUp }, GATE);
-    await until('it answers', async () => (await post()).status === 200);
+    await until('the service answers', async () => (await post()).status === 200);
     await until(
-      'it is in order',
+      'the connections are idle',
       () => client.pool.idleCount > 0 && client.reads.slots.inUse === 0,
     );
     const before = client.pool.totalCount;
     proxy.cut(true);
-    await until('it is noticed', () => client.link.state === 'away');
+    await until('the outage is noticed', () => client.link.state === 'away');
     const bad = postText({ key: `${key}x` }, BULK_MARKET.slug, {}, 'Connection: close\r\n');
     for (const [status, asked] of [
       [404, get('/v3/nothing')],
@@ -139,9 +139,9 @@ t.test(
 
 t.test('all that wait for a database that stays away are refused at once', async (t) => {
   const { proxy, client, post } = await wired(t, { awayMs: 1_000 }, GATE);
-  await until('it answers', async () => (await post()).status === 200);
+  await until('the service answers', async () => (await post()).status === 200);
   proxy.cut(true);
-  await until('it is noticed', () => client.link.state !== 'up');
+  await until('the outage is noticed', () => client.link.state !== 'up');
   const refused = await Promise.all(Array.from({ length: 10 }, post));
   const codes = new Set(refused.map(({ status, json }) => `${status} ${json.code}`));
   t.same(
@@ -160,7 +160,7 @@ t.test('the connections are made again as soon as the database is back', async (
   const before = client.pool.totalCount;
   proxy.cut(true);
   // If the server answers before the check, the lost connections are made on demand.
-  await until('it is noticed', () => client.link.state === 'away');
+  await until('the outage is noticed', () => client.link.state === 'away');
   await until('all are gone', () => client.pool.totalCount === 0);
   proxy.cut(false);
   await until('as many are there', () => client.pool.totalCount >= before);
@@ -179,7 +179,7 @@ for (const [what, away] of [
     else proxy.freeze();
     const caught = await waiting?.();
     if (caught) t.match(caught.json.code, /^(database|auth)_unavailable$/);
-    await until('it is noticed', () => client.link.state === 'down');
+    await until('the outage is noticed', () => client.link.state === 'down');
     const refused = await post();
     t.equal(refused.status, 503);
     t.match(refused.json.code, /^(database|auth)_unavailable$/);
@@ -199,7 +199,7 @@ t.test('a silence that ends as it began spoils nothing', async (t) => {
   const { proxy, client, inOrder } = await wired(t);
   await inOrder();
   proxy.freeze();
-  await until('it is noticed', () => client.link.state === 'down');
+  await until('the silence is noticed', () => client.link.state === 'down');
   // Bytes sent meanwhile are lost: a thawed connection has a gap.
   proxy.cut(false);
   await inOrder();

@@ -167,7 +167,7 @@ t.test(
       const before = late;
       await whileLocked(database, async () => {
         connection.socket.write(ask + part);
-        await until('it is too late', () => late > before);
+        await until('the timeout of the request has passed', () => late > before);
       });
       connection.socket.write(rest);
       return statusesIn(await connection.ended());

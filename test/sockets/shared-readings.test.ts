@@ -31,7 +31,7 @@ for (const [path, statement] of Object.entries(SHARED)) {
     ];
     await whileLocked(database, async () => {
       first.socket.write(getText(path, key));
-      await until('it is read', async () => (await waiting(statement)) === 1);
+      await until('the first request reads', async () => (await waiting(statement)) === 1);
       second.socket.write(getText(path, key));
       // Its revision check comes later, so the second request waits for the current read.
       t.equal((await exchange(t, service.port, getText('/v3/me', service.key))).status, 200);

@@ -170,7 +170,7 @@ t.test(
     const { child, ended } = service.running;
     const kept = new RawConnection(t, service.port);
     kept.socket.write(GET_READY);
-    await until('it is ready', () => kept.text.includes('"schema":"ok"'));
+    await until('the service is ready', () => kept.text.includes('"schema":"ok"'));
     child.kill('SIGTERM');
     await service.running.until('stderr', 'the listener closes in 120000 ms');
     kept.socket.write(GET_READY);

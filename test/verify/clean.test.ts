@@ -21,7 +21,7 @@ t.test('nothing is found where everything is as it must be', async (t) => {
   t.match(rows, [{ history: 4, rates: 1, refused: 1, covered: 8 }]);
   const steps: number[] = [];
   await verify(empty.client, RULES, (done) => steps.push(done));
-  t.strictSame(steps, [...RULES.keys()], 'it reports its progress');
+  t.strictSame(steps, [...RULES.keys()], 'verify reports its progress');
 });
 
 t.test('nothing is found in a seeded database after changes of every kind', async (t) => {

@@ -109,7 +109,7 @@ async function hugeSet(test: Test): Promise<Record<'taken' | 'grown', Bounded>> 
     const answer = await me(signed('known'));
     test.equal(`${answer.status} ${codeOf(answer)}`, '503 auth_unavailable', 'a huge key set');
   });
-  test.ok(sent > 0, 'it was asked for');
+  test.ok(sent > 0, 'the key set was requested');
   test.equal((await me(service.key)).status, 200, 'an API key');
   return { taken: within(sent / MIB, 16, 'MB'), grown: within(grown, 16, 'MB') };
 }

@@ -38,7 +38,7 @@ async function revoked(test: Test, isDeaf: boolean): Promise<{ sent: number; wor
   const service = await startServiceProcess(test, database);
   const key = await keyFor(database, ['prices:*']);
   const load = openLoad(test, { ...service, key }, [{ path: '/v3/prices' }], 50);
-  await until('it works', () => load.answers.length >= 20);
+  await until('the key is accepted', () => load.answers.length >= 20);
   test.ok(load.answers.every(({ status }) => status === 200));
   if (isDeaf) {
     await endSessions(database);
@@ -46,9 +46,9 @@ async function revoked(test: Test, isDeaf: boolean): Promise<{ sent: number; wor
   const id = idOf(key);
   await revokeKey(database.db, id, 'a test');
   const at = performance.now();
-  await until('it is refused', () => load.answers.some(({ status }) => status === 401));
+  await until('the key is refused', () => load.answers.some(({ status }) => status === 401));
   const seen = load.sent();
-  await until('it stays so', () => load.answers.length >= seen + 50);
+  await until('further requests are answered', () => load.answers.length >= seen + 50);
   const answers = (await load.stop()).filter((each) => !isDeaf || !isAway(each));
   const codes = new Set(answers.filter(({ status }) => status !== 200).map(codeOf));
   test.same([...codes], ['api_key_revoked']);

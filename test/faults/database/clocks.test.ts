@@ -103,7 +103,7 @@ fault(
       if (!isGrowing(states)) misplaced += 1;
       const last = states.at(-1)?.[1] ?? '';
       const { asOf } = JSON.parse((await ask(service, last)).text).$metadata;
-      t.equal(utcMicroseconds(asOf), last, 'it can be asked for');
+      t.equal(utcMicroseconds(asOf), last, 'the last commit answers as asOf');
       const answers = await load.stop();
       requests += answers.length;
       errors += answers.filter(({ status }) => status >= 500).length;

@@ -107,7 +107,7 @@ fault(
     );
     const anew = async (): Promise<boolean> =>
       (await sendAll(t, service, ASKS)).some(({ text }) => text.includes(' anew"'));
-    await until('it is reported', anew);
+    await until('the commit is in the answers', anew);
     const before = await sendAll(t, service, ASKS, 2);
     t.ok(before.every(({ status }) => status === 200));
     const how = await failDisk(t, cluster);

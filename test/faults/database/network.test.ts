@@ -54,7 +54,7 @@ async function wired(
       { ...OWN_TIMES, PRICE_BOOK_BYTES: '0', ...env },
     ),
   );
-  await until('it answers', () => answers(service));
+  await until('the service answers', () => answers(service));
   return { proxy, service };
 }
 
@@ -78,7 +78,7 @@ async function whole(service: ServiceProcess): Promise<number> {
   const each = (): Promise<void> => until('all connections are there', () => answers(service));
   await Promise.all(Array.from({ length: 8 }, each));
   const ready = (): Promise<HttpAnswer> => send(false, service, { path: '/ready' });
-  await until('it is ready', async () => (await ready()).status === 200);
+  await until('the service is ready', async () => (await ready()).status === 200);
   return performance.now() - begun;
 }
 
@@ -89,9 +89,9 @@ fault(
   async (t) => {
     const { proxy, service } = await wired(t);
     const load = openLoad(t, service, ASKS, byLength(20, 100));
-    await until('it goes', () => load.answers.length >= 20);
+    await until('requests are answered', () => load.answers.length >= 20);
     proxy.freeze();
-    await until('it is reported', () => load.answers.some(({ status }) => status === 503));
+    await until('a request gets 503', () => load.answers.some(({ status }) => status === 503));
     t.equal((await send(false, service, { path: '/live' })).status, 200);
     await pause(byLength(500, 60_000));
     proxy.thaw();
@@ -176,7 +176,7 @@ fault(
     const load = openLoad(t, service, ASKS, 20);
     for (let round = 0; round < byLength(3, 20); round += 1) {
       const seen = load.answers.length;
-      await until('it goes', () => load.answers.length >= seen + 20);
+      await until('requests are answered', () => load.answers.length >= seen + 20);
       if (round % 2 === 0) proxy.reset();
       else proxy.halfClose();
       await whole(service);
@@ -241,7 +241,7 @@ fault(
     const refused = (): HttpAnswer[] =>
       load.answers.filter((each) => /_unavailable$/.test(codeOf(each) ?? ''));
     const log = (): string => service.running.stderr().slice(before);
-    await until('it is reported', () => refused().length >= 60);
+    await until('60 requests are refused', () => refused().length >= 60);
     await until(
       'the log names the cause',
       () => /too many clients/.test(log()) && causesIn(log()) > 0,

@@ -99,7 +99,7 @@ async function recovered(load: OpenLoad, since: number): Promise<number> {
 /** Asserts that every failed answer is a documented problem that invites a retry. */
 async function tolerable(test: Test, load: Loaded, codes: RegExp) {
   await more(load, RATE);
-  await until('it is as it was', () =>
+  await until('requests are answered as before', () =>
     load.answers.slice(-3).every(({ status }) => status === 200),
   );
   const answers = await load.stop();
@@ -216,8 +216,8 @@ async function away(kind: Kind, ms: number): Promise<{ went: number; back: numbe
 /** Waits for the answers to all earlier requests and to one more second of load. */
 async function calm(load: OpenLoad, perSecond: number): Promise<void> {
   const goal = load.sent() + perSecond;
-  await until('it continues', () => load.answers.length >= goal);
-  await until('it is ready', () => isReady(wired));
+  await until('requests are answered', () => load.answers.length >= goal);
+  await until('the service is ready', () => isReady(wired));
 }
 
 const failedIn = (answers: readonly HttpAnswer[]): readonly HttpAnswer[] =>
@@ -235,7 +235,7 @@ async function interrupted(
 ) {
   let memory = 0;
   const load = openLoad(test, wired, asks, perSecond);
-  await until('it goes', () => load.answers.length >= perSecond);
+  await until('requests are answered', () => load.answers.length >= perSecond);
   for (const ms of moments) {
     const grown = await peakGrowth(wired.running.child.pid ?? 0, async () => {
       await away(kind, ms);
@@ -267,7 +267,7 @@ function asBeforeAt(answers: readonly HttpAnswer[], p99: number, back: number): 
 /** An interruption longer than the wait of a request. */
 async function outage(test: Test, perSecond: number) {
   const load = openLoad(test, wired, QUESTIONS, perSecond);
-  await until('it goes', () => load.answers.length >= 3 * perSecond);
+  await until('requests are answered', () => load.answers.length >= 3 * perSecond);
   const before = quantile(load.answers.slice(-2 * perSecond), 0.99);
   const { went, back } = await away('cut', byLength(3_000, 10_000));
   await calm(load, perSecond);

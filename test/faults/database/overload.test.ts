@@ -64,7 +64,10 @@ const CHEAP: readonly (readonly [status: number, ask: HttpRequest])[] = [
 async function warm(test: Test, database: TestDatabase, env: Record<string, string>) {
   const service = await startServiceProcess(test, database, { PRICE_BOOK_BYTES: '0', ...env });
   for (const ask of [PRICES, PRICES, PRICES, { path: '/ready' }]) {
-    await until('it is warm', async () => (await send(false, service, ask)).status === 200);
+    await until(
+      'the request is answered',
+      async () => (await send(false, service, ask)).status === 200,
+    );
   }
   return service;
 }
@@ -235,7 +238,7 @@ fault(
       named += [...JSON.stringify(said).matchAll(NAMES)].length;
       named += answer.text.split(role).length - 1;
       await database.pool.query(give.replace('ROLE', `"${role}"`));
-      await until('it is mended', async () => (await ask()).status === 200);
+      await until('the right is back', async () => (await ask()).status === 200);
       answers += 2;
     }
     t.equal(named, 0, 'nothing is named');

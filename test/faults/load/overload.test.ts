@@ -162,7 +162,7 @@ fault(
       restful(load, most, over + byLength(0, 1_000)),
     ]);
     const areGood = () => load.answers.slice(-20).every(({ status }) => status === 200);
-    await until('it calms down', areGood);
+    await until('the last 20 requests are answered', areGood);
     const answers = await load.stop();
     t.same(unacceptable(answers), []);
     const refused = answers.filter(({ status }) => status !== 200);
@@ -230,7 +230,7 @@ fault(
     t.same(unacceptable(answers), [], 'none breaks off');
     for (const { socket } of slow) socket.destroy();
     const again = (): Promise<HttpAnswer> => send(false, service, ASK);
-    await until('it answers', async () => (await again()).status === 200);
+    await until('the service answers', async () => (await again()).status === 200);
     t.equal(service.running.child.exitCode, null);
     return {
       answers: answers.length,

@@ -206,7 +206,7 @@ fault(
     t.equal(waited.percent, 0, 'every client that waits as reported is answered');
     await database.pool.query('alter table rate_usage rename to gone');
     const last = openLoad(t, { port: both[0]?.port ?? 0, key: two.key }, [ASK], TWICE);
-    await until('it continues', () => last.answers.length >= byLength(30, 200));
+    await until('requests are answered', () => last.answers.length >= byLength(30, 200));
     const without = await last.stop();
     t.same(unacceptable(without), []);
     const failing = without.filter(({ status }) => status >= 500).length;

@@ -130,7 +130,7 @@ fault(
         for (const { socket } of callers) socket.destroy();
         const asBefore = async (): Promise<boolean> =>
           (await send(false, service, { path })).status < 500;
-        await until('it answers as before', asBefore);
+        await until('the service answers as before', asBefore);
         recovered = Math.max(recovered, performance.now() - left);
       }
     });
@@ -312,7 +312,7 @@ fault(
     await pause(byLength(200, 5_000));
     const left = performance.now();
     for (const { socket } of callers) socket.destroy();
-    await until('it answers', () => isLive(service));
+    await until('the service answers', () => isLive(service));
     const again = performance.now() - left;
     const priced = { path: '/v3/prices/nickel', body: '{}' };
     const works = async (): Promise<boolean> => (await send(false, service, priced)).status === 200;

@@ -63,7 +63,7 @@ async function midway(
   const holder = await pool.connect();
   await holder.query('begin; lock table series_history in share mode');
   const command = load(test, database, file);
-  await until('it waits while it keeps what it corrects', async () => {
+  await until('the load waits while it writes the history', async () => {
     const { rows } = await pool.query(`select from pg_stat_activity where wait_event_type = 'Lock'
       and datname = current_database() and application_name = 'commodity-prices command'`);
     return rows.length > 0;
@@ -115,7 +115,7 @@ fault(
       // Before the start and after the end a signal has no effect.
       t.ok(
         [0, signal, ...(signal === 'SIGTERM' ? [143] : [])].includes(code),
-        `it ended (${code})`,
+        `the load ended (${code})`,
       );
       if (code === 0) t.equal(content, after, 'done is done');
       if (code === 143) t.match(command.stderr(), SAID);

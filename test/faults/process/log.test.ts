@@ -59,7 +59,7 @@ async function loggingTo(test: Test, log: number, env: Readonly<Record<string, s
       ({ ok }) => ok,
       () => false,
     );
-  await until('it answers', isLive);
+  await until('the service answers', isLive);
   const { child } = running;
   const linesLost = async (): Promise<number> =>
     (await samplesAt(`http://127.0.0.1:${metrics}/metrics`))
@@ -157,7 +157,7 @@ fault('F55', 'the disk of the log is full, under load', MUST, async (t) => {
     await fillWholly(mount);
   }
   service.running.child.kill('SIGTERM');
-  t.equal(await service.running.ended, 0, 'it stops');
+  t.equal(await service.running.ended, 0, 'the service stops');
   return { disk: mount === null ? '/dev/full' : 'tmpfs', ...figures };
 });
 
@@ -187,7 +187,7 @@ fault('F55b', 'the reader of the log stalls, then closes, under load', MUST, asy
   t.ok(responses.every(({ status }) => status === 404));
   t.equal(service.running.child.exitCode, null);
   service.running.child.kill('SIGTERM');
-  t.equal(await service.running.ended, 0, 'it stops');
+  t.equal(await service.running.ended, 0, 'the service stops');
   return { workers: 2, ...figures };
 });
 

@@ -97,7 +97,7 @@ fault(
   async (t) => {
     const service = await midway(t, database.url);
     const load = openLoad(t, service, [{ path: '/v3/prices' }], byLength(20, 100));
-    await until('it is used', () => load.answers.length >= 20);
+    await until('the service answers requests', () => load.answers.length >= 20);
     service.child.kill('SIGKILL');
     const killed = performance.now();
     await service.running.ended;
@@ -107,7 +107,10 @@ fault(
     const begun = performance.now();
     const next = await startServiceProcess(t, database);
     const ask = { path: `/v3/prices/${BULK_MARKET.slug}`, body: '{}' };
-    await until('it answers', async () => (await send(false, next, ask)).status === 200);
+    await until(
+      'the new process answers',
+      async () => (await send(false, next, ask)).status === 200,
+    );
     return {
       'sessions gone after': within(gone, 2_000),
       'answers after': within(performance.now() - begun, 3_000),

@@ -87,7 +87,7 @@ const heldOf = (service: ServiceProcess): Promise<number[]> =>
 /** Waits until the counts are back at their former level; returns the excess. */
 async function moreHeld(service: ServiceProcess, before: readonly number[]): Promise<number[]> {
   let more: number[] = [];
-  await until('it holds as much of the system as before', async () => {
+  await until('the process holds as many system resources as before', async () => {
     more = (await heldOf(service)).map((each, at) => each - (before[at] ?? 0));
     return more.every((each) => each <= MORE_MAX);
   });
@@ -144,7 +144,7 @@ async function stretch(
   happens: () => Promise<void> = async () => {},
 ): Promise<Outcome[]> {
   const load = openLoad(test, service, MIXED, RATE);
-  await until('it is answered', () => load.answers.length >= RATE / 2);
+  await until('requests are answered', () => load.answers.length >= RATE / 2);
   await happens();
   while (performance.now() < endsAt) {
     await leave(test, service);

@@ -41,7 +41,7 @@ const ask = (target: Target, asOf?: string): Promise<HttpAnswer> =>
 async function answerOf(target: Target, asOf: string): Promise<{ text: string; again: number }> {
   let again = 0;
   let answer = await ask(target, asOf);
-  await until('it is answered', async () => {
+  await until('the request is answered', async () => {
     // Includes 503 overloaded, which the many retries cause.
     if (answer.status !== 503) return true;
     again += 1;
@@ -108,7 +108,7 @@ fault(
     t.ok(texts.size > byLength(3, 20), `${texts.size} states`);
     // The primary is idle; only the primary can prove that nothing was committed since.
     const later = new Date().toISOString();
-    await until('it is answered', async () => (await ask(both, later)).status === 200);
+    await until('the request is answered', async () => (await ask(both, later)).status === 200);
     t.equal(codeOf(await ask(alone, later)), 'revision_not_here');
     const future = new Date(Date.now() + 3_600_000).toISOString();
     for (const each of [one, both, alone]) t.equal((await ask(each, future)).status, 400);

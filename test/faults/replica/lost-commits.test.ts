@@ -316,7 +316,7 @@ fault(
     const keys = await twoKeys(second);
     await cutOff(second, third);
     await keys.revoke(second, keys.lost);
-    await until('it is refused', async () =>
+    await until('all instances refuse the key', async () =>
       (await Promise.all(instances.map((each) => isRevoked(each, keys.lost)))).every(Boolean),
     );
     await eachAnswers(keys.revoked);

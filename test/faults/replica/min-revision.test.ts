@@ -78,15 +78,15 @@ fault(
     t.equal(await readiness(two, '?behind=ok'), 200, 'ready for a balancer without another node');
     t.equal(codeOf(await ask(both, 'latest')), 'revision_not_here');
     t.equal((await ask(two)).status, 200, 'without the header it answers');
-    t.equal(codeOf(await ask(two, 'latest')), 'revision_not_here', 'it cannot ask the primary');
+    t.equal(codeOf(await ask(two, 'latest')), 'revision_not_here', 'the node has no primary');
     await standby.query('select pg_wal_replay_resume()');
-    await until('it has caught up', async () => (await ask(two, seen)).status === 200);
-    await until('it is ready', async () => (await readiness(two)) === 200);
+    await until('the standby has caught up', async () => (await ask(two, seen)).status === 200);
+    await until('the node is ready', async () => (await readiness(two)) === 200);
 
     // A nonexistent revision makes no node unready.
     const [prefix] = seen.split('.');
     t.equal(codeOf(await ask(two, `${prefix}.999999999`)), 'revision_not_here');
-    await until('it is ready again', async () => (await readiness(two)) === 200);
+    await until('the node is ready again', async () => (await readiness(two)) === 200);
     return {
       commits: COMMITS,
       older: { amount: older, most: 0, unit: 'answers' },

@@ -86,7 +86,7 @@ async function committed(writer: Cluster, target: Target, name: string): Promise
 async function anotherKey(writer: Cluster, target: Target) {
   const key = await writer.using((database) => keyFor(database, ['prices:nickel']));
   const other = { port: target.port, key };
-  await until('it has come', async () => (await ask(other)).status === 200);
+  await until('the key has reached the standby', async () => (await ask(other)).status === 200);
   const publicId = key.split('_')[2] ?? '';
   const revoke = () => writer.using(({ db }) => revokeKey(db, publicId, 'a test'));
   return { other, revoke };
@@ -154,7 +154,7 @@ async function conflict(test: Test, target: Target): Promise<number> {
     answers.filter(({ status }) => status !== 200).map(({ status, text }) => `${status} ${text}`),
     [],
   );
-  await until('it is counted', async () => (await count()) > before);
+  await until('the conflict is counted', async () => (await count()) > before);
   return (await count()) - before;
 }
 

@@ -149,7 +149,7 @@ fault(
     const service = await startServiceProcess(t, database, WITH_METRICS);
     const agent = agentOf(t, AT_ONCE);
     const isReady = async () => (await send(agent, service, get('/ready'))).status === 200;
-    await until('it is ready', isReady);
+    await until('the service is ready', isReady);
     // The price book loads a market once; past instants always need the database.
     await until('the market is in the price book', async () => {
       await send(agent, service, post({}, {}));

@@ -129,7 +129,7 @@ async function askInChunks(test: Test, port: number, key: string): Promise<numbe
       'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
   );
   connection.socket.write(inChunks);
-  await until('it is answered', () => connection.bytes > 0);
+  await until('the request is answered', () => connection.bytes > 0);
   connection.socket.destroy();
   return answerOf(connection.text).status;
 }

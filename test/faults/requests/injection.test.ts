@@ -131,7 +131,7 @@ function faultOf({ status, text }: HttpAnswer, { ask }: Asked): string | null {
   // A payload as filter value matches nothing; an unknown header has no effect.
   if (ask.headers !== undefined) return null;
   const { data } = JSON.parse(text) as { data?: unknown };
-  return Array.isArray(data) && data.length === 0 ? null : 'it found something';
+  return Array.isArray(data) && data.length === 0 ? null : 'the filter found something';
 }
 
 /** Requests for the next page with a payload as position and a valid checksum. */

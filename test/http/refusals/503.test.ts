@@ -38,7 +38,10 @@ async function healthSays(
   checks: { readonly database: string; readonly [check: string]: unknown },
 ): Promise<void> {
   const seen = async (): Promise<string> => (await get(service, '/ready')).json.checks.database;
-  await until('it has looked', async () => (await seen()) === checks.database);
+  await until(
+    'the service has checked its database',
+    async () => (await seen()) === checks.database,
+  );
   for (const url of ['/health', '/v3/prices/health', '/ready']) {
     const { status, json, headers } = await get(service, url);
     t.equal(status, 503, url);
@@ -115,5 +118,5 @@ t.test('a service recovers by itself when its database comes back', async (t) =>
   await administer(server, `alter database "${name}" allow_connections false`, terminate);
   t.equal(await post(), 503);
   await administer(server, `alter database "${name}" allow_connections true`);
-  await until('it answers again', async () => (await post()) === 200);
+  await until('the service answers again', async () => (await post()) === 200);
 });

@@ -91,7 +91,7 @@ export async function sendEverywhere(
   );
   const disconnecting = new RawConnection(t, port);
   disconnecting.socket.write(bodyOf(secret, key).slice(0, -5));
-  await until('it was sent', () => disconnecting.socket.bytesWritten > 0);
+  await until('the body was sent', () => disconnecting.socket.bytesWritten > 0);
   disconnecting.socket.destroy();
   return answers.map((each) => JSON.stringify(each));
 }

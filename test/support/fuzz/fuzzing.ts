@@ -60,7 +60,7 @@ function faultOfRefusal(
   if (hasErrors !== errors.length > 0) return 'errors of the wrong kind';
   if (json.code in VIOLATIONS && errors.some(({ code }) => code !== json.code))
     return 'another code';
-  if (errors.some(({ detail }) => detail.length > 700)) return 'it repeats what was sent';
+  if (errors.some(({ detail }) => detail.length > 700)) return 'the answer repeats the sent text';
   if (new Set(errors.map((each) => JSON.stringify(each))).size < errors.length)
     return 'reported twice';
   if (!broken) return null;
@@ -69,7 +69,7 @@ function faultOfRefusal(
     ({ code, pointer }) =>
       code === broken.code && (broken.pointer === undefined || pointer === broken.pointer),
   );
-  return found ? null : `it does not tell ${broken.code} at ${broken.pointer}`;
+  return found ? null : `the answer does not report ${broken.code} at ${broken.pointer}`;
 }
 
 const isKnown = (names: readonly string[], name: unknown): boolean =>

@@ -57,7 +57,7 @@ export async function startListening(
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 120_000;
   while (!(await isSo())) {
-    if (Date.now() > deadline) throw new Error(`it did not come: ${what}`);
+    if (Date.now() > deadline) throw new Error(`not true within two minutes: ${what}`);
     await pause(5);
   }
 }

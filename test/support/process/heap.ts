@@ -24,7 +24,7 @@ export async function heapOf({ running }: ServiceProcess): Promise<Heap> {
   running.child.kill('SIGUSR2');
   const reported = (): RegExpExecArray | null =>
     /^heap (\d+) code (\d+)$/m.exec(running.stderr().slice(before));
-  await until('it prints its heap', () => reported() !== null);
+  await until('the service prints its heap', () => reported() !== null);
   const [, data, code] = reported() ?? [];
   const [dataMb, codeMb] = [Number(data) / 2 ** 20, Number(code) / 2 ** 20];
   return { whole: dataMb + codeMb, data: dataMb, code: codeMb };

@@ -69,7 +69,7 @@ function run(test: Test, args: readonly string[], env: Env, stderr?: number): Ru
       typeof text === 'string' ? output[stream].includes(text) : text.test(output[stream]);
     while (!holds()) {
       if (exit !== null)
-        throw new Error(`it ended (${exit}) first:\n${output.stdout}${output.stderr}`);
+        throw new Error(`the program ended (${exit}) first:\n${output.stdout}${output.stderr}`);
       await once(child, 'said');
     }
     return output[stream];
