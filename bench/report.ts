@@ -41,8 +41,8 @@ function pointsTable(samples: readonly Sample[]): string {
 }
 
 /** Differences between the work of each peer and of the service for a request. */
-const DIFFERENCES = `- **raw** writes a prepared buffer: no routing, no credential, no limits, no parsing, no filter, no
-  query.
+const DIFFERENCES = `- **raw** writes a prepared buffer: no routing, no credential, no limits,
+  no parsing, no filter, no query.
 - **hello** (Fastify) parses the JSON body and answers twelve bytes; no credential, no database.
 - **stack** is Fastify with @fastify/helmet, @fastify/rate-limit, @fastify/under-pressure, a key
   that is compared in memory, and pino; it sends prepared bytes without a query.
