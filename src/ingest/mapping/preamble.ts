@@ -89,12 +89,12 @@ export class Preamble {
     if (this.header === null) throw this.missingHeader();
     if (this.header === 0) return null;
     const row = this.rows.get(this.header);
-    if (row?.wrong !== undefined) {
-      const other = otherSeparator(row.wrong);
+    if (row?.misquoted !== undefined) {
+      const other = otherSeparator(row.misquoted);
       const hint = other === null ? '' : `; ${delimiterHint(other)}`;
       throw new Refusal('invalid_quote', `A quotation mark in the header is out of place${hint}`, {
         line: this.header,
-        value: row.wrong,
+        value: row.misquoted,
       });
     }
     if (row?.fields.some((field) => plainText(shownText(field)) !== '')) return row;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { inUtf8 } from '../parsing/lines.ts';
-import { rejectWrongQuote, rows } from '../parsing/rows.ts';
+import { rejectMisquoted, rows } from '../parsing/rows.ts';
 import { openWorkbook, sheetOf, sheetRows } from '../parsing/xlsx.ts';
 import { isZip } from '../parsing/zip.ts';
 import type { FileFormat, RatePublisher, ReadContext } from '../records/format.ts';
@@ -30,8 +30,8 @@ import { PointReader, RateReader } from './values.ts';
 /** Properties of a file besides its rows. */
 interface TableSource {
   namesOf(header: TableRow | null): ColumnNaming;
-  /** Records that precede the values, such as descriptions. */
-  opening(header: TableRow | null): readonly SourceRecord[];
+  /** The descriptions of a shipped mapping, which precede the values. */
+  descriptions(header: TableRow | null): readonly SourceRecord[];
   /** True if all rows must have as many fields as the first. */
   readonly hasFixedWidth: boolean;
   readonly is1904: boolean;
@@ -72,7 +72,7 @@ class TableReader {
    */
   take(row: TableRow, records: SourceRecord[]): boolean {
     if (this.body === null && this.preamble.takes(row)) return true;
-    if (row.wrong === undefined && row.fields.every(isEmpty)) return true;
+    if (row.misquoted === undefined && row.fields.every(isEmpty)) return true;
     this.body ??= this.start(row, records);
     if (this.isEnd(row, this.body)) return false;
     if (this.hasTableWidth(row, this.body)) this.addRow(row, this.body, records);
@@ -87,7 +87,7 @@ class TableReader {
     if (this.body) return this.newest === '' ? [] : [{ kind: 'vintage', date: this.newest }];
     this.preamble.headerRow();
     const { first } = this.preamble;
-    // Wrong units may reveal another table, a more precise problem.
+    // Wrong units indicate another table, which is a more precise problem.
     if (this.mapping.units && first !== null) this.start({ line: first, fields: [] }, []);
     throw new Refusal('empty_file', 'The table holds no row below its header');
   }
@@ -106,7 +106,7 @@ class TableReader {
     const edition =
       vintage?.constant ?? (vintage ? preamble.vintage(vintage, naming, is1904) : null);
     if (edition !== null) records.push({ kind: 'vintage', date: edition });
-    records.push(...source.opening(header));
+    records.push(...source.descriptions(header));
     const templates = pointColumnsOf(mapping, columns, is1904);
     return {
       columns,
@@ -120,18 +120,20 @@ class TableReader {
     };
   }
 
-  private isEnd({ fields, wrong }: TableRow, { stopAt }: TableBody): boolean {
+  private isEnd({ fields, misquoted }: TableRow, { stopAt }: TableBody): boolean {
     const start = this.mapping.rows?.stop?.startsWith;
     if (start === undefined) return false;
     // A line with a misplaced quotation mark may be the note below the table.
-    if (wrong !== undefined) return stopAt === 0 && plainText(wrong).startsWith(plainText(start));
+    if (misquoted !== undefined) {
+      return stopAt === 0 && plainText(misquoted).startsWith(plainText(start));
+    }
     return plainText(shownText(fields[stopAt])).startsWith(plainText(start));
   }
 
   /** True if a row has the width of the table; otherwise rejects it. */
-  private hasTableWidth({ line, fields, wrong }: TableRow, { width }: TableBody): boolean {
-    if (wrong !== undefined) {
-      rejectWrongQuote(line, wrong, this.problems);
+  private hasTableWidth({ line, fields, misquoted }: TableRow, { width }: TableBody): boolean {
+    if (misquoted !== undefined) {
+      rejectMisquoted(line, misquoted, this.problems);
       return false;
     }
     if (width === null || fields.length === width) return true;
@@ -216,8 +218,8 @@ function refuseOther(mapping: Mapping, isBook: boolean): void {
   const other = isBook ? mapping.text : mapping.workbook;
   const own = isBook ? mapping.workbook : mapping.text;
   if (other === undefined || own !== undefined) return;
-  const [is, says] = isBook ? ['a workbook', 'text'] : ['text', 'a workbook'];
-  throw new Refusal('invalid_layout', `The file is ${is}, but the mapping is for ${says}`);
+  const [found, expected] = isBook ? ['a workbook', 'text'] : ['text', 'a workbook'];
+  throw new Refusal('invalid_layout', `The file is ${found}, but the mapping is for ${expected}`);
 }
 
 /** Options of a mapping that is shipped with a format. */
@@ -227,7 +229,7 @@ interface Shipped {
 }
 
 /** Opens a workbook or a text. @param shipped for the mapping of a shipped format */
-async function opened(
+async function openTable(
   loaded: TableMapping,
   preamble: Preamble,
   { file, problems }: ReadContext,
@@ -235,7 +237,7 @@ async function opened(
 ): Promise<{ source: TableSource; found: AsyncIterable<readonly TableRow[]> }> {
   const { mapping } = loaded;
   // Users do not have the file of a shipped mapping, so problems in it are reported at the header.
-  const opening = (header: TableRow | null): readonly SourceRecord[] =>
+  const descriptions = (header: TableRow | null): readonly SourceRecord[] =>
     shipped ? descriptionsOf(loaded, header?.line ?? 1) : [];
   const hasPlaces = shipped === null;
   if (!isWorkbook(file.head) || shipped?.text) {
@@ -243,7 +245,13 @@ async function opened(
     const isParsed = (line: number, text: string) => preamble.isParsed(line) && text.trim() !== '';
     const bytes = shipped?.text ?? inUtf8(file.bytes(), encoding, file.head, problems.rejects);
     return {
-      source: { namesOf: namesOfText, opening, hasFixedWidth: true, is1904: false, hasPlaces },
+      source: {
+        namesOf: namesOfText,
+        descriptions,
+        hasFixedWidth: true,
+        is1904: false,
+        hasPlaces,
+      },
       found: rows(bytes, { delimiter, isParsed }, problems),
     };
   }
@@ -253,7 +261,7 @@ async function opened(
   const namesOf = (header: TableRow | null) =>
     shipped ? lettersAndNames(header, preamble.mark) : namesOfSheet(sheet.name);
   return {
-    source: { namesOf, opening, hasFixedWidth: false, is1904: workbook.is1904, hasPlaces },
+    source: { namesOf, descriptions, hasFixedWidth: false, is1904: workbook.is1904, hasPlaces },
     found: sheetRows(workbook, sheet),
   };
 }
@@ -271,7 +279,7 @@ async function* readTable(
   refuseOther(mapping, isWorkbook(context.file.head) && !shipped?.text);
   if (!shipped) yield descriptionsOf(loaded, null);
   const preamble = new Preamble(mapping);
-  const { source, found } = await opened(loaded, preamble, context, shipped);
+  const { source, found } = await openTable(loaded, preamble, context, shipped);
   const reader = new TableReader(mapping, preamble, source, context.problems);
   for await (const block of found) {
     const records: SourceRecord[] = [];

@@ -1,7 +1,4 @@
-/**
- * Exact decimals as text. No function uses binary floats, except one comparison that states why it
- * may.
- */
+/** Exact decimals as text. A function that uses a double states why it loses no digit. */
 
 /** Most significant digits of a point, counted at the finest decimals among its values. */
 export const DIGITS_MAX = 15;

@@ -28,8 +28,8 @@ const WORDS: readonly (readonly [string, boolean | null])[] = [
 ];
 
 /**
- * JSON parser (RFC 8259) that keeps what JSON.parse loses: the digits of numbers and duplicate
- * names.
+ * JSON parser (RFC 8259) that preserves the digits of numbers and rejects duplicate names.
+ * JSON.parse rounds long numbers and drops all but the last of duplicate names.
  */
 class JsonReader {
   private readonly text: string;

@@ -19,7 +19,7 @@ const UNDEFINED = /[\u0080-\u009f]/;
 const MARK_LITTLE_ENDIAN = '\xff\xfe';
 const MARK_BIG_ENDIAN = '\xfe\xff';
 
-const wrong = (message: string, line: number): Refusal =>
+const encodingRefusal = (message: string, line: number): Refusal =>
   new Refusal('invalid_encoding', message, { line });
 
 /** Resolves `utf-16` by the byte order mark at the start of the file. */
@@ -29,11 +29,11 @@ function byteOrder(encoding: TextEncodingName, head: Buffer): TextEncodingName {
     mark === MARK_LITTLE_ENDIAN ? 'utf-16le' : mark === MARK_BIG_ENDIAN ? 'utf-16be' : null;
   if (encoding === 'utf-16' && found === null) {
     const advice = 'set utf-16le, utf-16be or another encoding';
-    throw wrong(`The file has no byte order mark of UTF-16: ${advice}`, 1);
+    throw encodingRefusal(`The file has no byte order mark of UTF-16: ${advice}`, 1);
   }
   if (encoding === 'utf-16') return found ?? encoding;
   if (found !== null && found !== encoding) {
-    throw wrong(`The file is not ${encoding}: it begins with the mark of ${found}`, 1);
+    throw encodingRefusal(`The file is not ${encoding}: it begins with the mark of ${found}`, 1);
   }
   return encoding;
 }
@@ -42,7 +42,7 @@ function byteOrder(encoding: TextEncodingName, head: Buffer): TextEncodingName {
 function refuseUtf16(head: Buffer): void {
   const mark = head.toString('latin1', 0, 2);
   if (mark !== MARK_LITTLE_ENDIAN && mark !== MARK_BIG_ENDIAN) return;
-  throw wrong('The file is UTF-16: set text.encoding: utf-16 in the mapping', 1);
+  throw encodingRefusal('The file is UTF-16: set text.encoding: utf-16 in the mapping', 1);
 }
 
 /**
@@ -71,14 +71,15 @@ export async function* inUtf8(
       if (!decoder) return chunk?.toString('latin1') ?? '';
       return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode();
     } catch {
-      throw wrong(`A text in or after this line is not ${encoding}`, line);
+      throw encodingRefusal(`A text in or after this line is not ${encoding}`, line);
     }
   };
   const checked = (text: string): Buffer => {
     const at = encoding.startsWith('utf-16') ? -1 : text.search(UNDEFINED);
     const before = at < 0 ? text : text.slice(0, at);
     line += before.split('\n').length - 1;
-    if (at >= 0) throw wrong(`The line holds a byte that ${encoding} does not define`, line);
+    if (at >= 0)
+      throw encodingRefusal(`The line holds a byte that ${encoding} does not define`, line);
     return Buffer.from(text, 'utf8');
   };
   for await (const chunk of bytes) yield checked(decoded(chunk));

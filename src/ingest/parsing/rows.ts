@@ -8,7 +8,7 @@ export interface SourceRow<Field = string> {
   readonly line: number;
   readonly fields: readonly Field[];
   /** Text of a row with a misplaced quotation mark; `fields` is empty then. */
-  readonly wrong?: string;
+  readonly misquoted?: string;
 }
 
 /** Field delimiters, by their names in a mapping. */
@@ -31,14 +31,14 @@ interface OpenRow {
   length: number;
 }
 
-/** Splits a line by RFC 4180. `open` for an unclosed quote, `wrong` for a misplaced one. */
-function quotedFields(text: string, delimiter: string): string[] | 'open' | 'wrong' {
+/** Splits a line by RFC 4180. `open` for an unclosed quote, `misquoted` for a misplaced one. */
+function quotedFields(text: string, delimiter: string): string[] | 'open' | 'misquoted' {
   const fields: string[] = [];
   for (let at = 0; ; at += 1) {
     if (text[at] !== QUOTE) {
       const next = text.indexOf(delimiter, at);
       const field = next < 0 ? text.slice(at) : text.slice(at, next);
-      if (field.includes(QUOTE)) return 'wrong';
+      if (field.includes(QUOTE)) return 'misquoted';
       fields.push(field);
       if (next < 0) return fields;
       at = next;
@@ -52,7 +52,7 @@ function quotedFields(text: string, delimiter: string): string[] | 'open' | 'wro
     }
     fields.push(text.slice(at + 1, end).replaceAll(QUOTE + QUOTE, QUOTE));
     if (end + 1 === text.length) return fields;
-    if (text[end + 1] !== delimiter) return 'wrong';
+    if (text[end + 1] !== delimiter) return 'misquoted';
     at = end + 1;
   }
 }
@@ -95,7 +95,7 @@ class DelimitedReader {
   private quoted(line: number, text: string, delimiter: string): void {
     const fields = quotedFields(text, delimiter);
     if (fields === 'open') this.open = { line, lines: [text], length: text.length };
-    else if (fields === 'wrong') this.rows.push({ line, fields: [], wrong: text });
+    else if (fields === 'misquoted') this.rows.push({ line, fields: [], misquoted: text });
     else this.rows.push({ line, fields });
   }
 
@@ -175,7 +175,7 @@ function checkSeparator(line: number, value: string): void {
 }
 
 /** Rejects a row with a misplaced quotation mark. */
-export function rejectWrongQuote(line: number, value: string, problems: Problems): void {
+export function rejectMisquoted(line: number, value: string, problems: Problems): void {
   const message = 'A quotation mark inside a field: quote the field and double the mark';
   problems.reject('invalid_quote', message, { line, value });
 }
@@ -209,12 +209,12 @@ export async function* csvRowsOrLines(
       yield part;
       continue;
     }
-    yield part.filter(({ line, wrong }) => {
-      if (isHeader && wrong !== undefined) checkSeparator(line, wrong);
+    yield part.filter(({ line, misquoted }) => {
+      if (isHeader && misquoted !== undefined) checkSeparator(line, misquoted);
       if (isHeader) problems.rejects?.keepHeader(line);
       isHeader = false;
-      if (wrong !== undefined) rejectWrongQuote(line, wrong, problems);
-      return wrong === undefined;
+      if (misquoted !== undefined) rejectMisquoted(line, misquoted, problems);
+      return misquoted === undefined;
     });
   }
 }

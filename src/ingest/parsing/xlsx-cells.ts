@@ -231,7 +231,7 @@ export class RowListener implements XmlListener {
     const { value, isFormula } = this;
     const kind = this.kinds[this.style] ?? 'number';
     if (value === null) {
-      if (isFormula) this.place({ type: 'nothing', text: '', isFormula, kind });
+      if (isFormula) this.addCell({ type: 'nothing', text: '', isFormula, kind });
       return;
     }
     const type = TYPES.get(this.type);
@@ -240,10 +240,10 @@ export class RowListener implements XmlListener {
       const message = `The cell ${this.letters}${this.number} is damaged`;
       throw new Refusal('invalid_layout', message, { line: this.number });
     }
-    this.place({ type, text, isFormula, kind });
+    this.addCell({ type, text, isFormula, kind });
   }
 
-  private place(cell: Cell): void {
+  private addCell(cell: Cell): void {
     while (this.cells.length < this.index) this.cells.push(undefined);
     this.cells.push(cell);
   }

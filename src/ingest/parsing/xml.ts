@@ -51,18 +51,18 @@ function parserOf(listener: XmlListener, onTag: () => void): Parser {
 }
 
 /**
- * Streams a document to a listener and yields after each slice, so that the caller can pass on what
- * the listener collected. Texts longer than 1 MiB are refused, because the parser would buffer
- * them.
+ * Streams a document to a listener. It yields after each slice, so that the caller can process the
+ * collected data before the next one. Texts longer than 1 MiB are refused, because the parser would
+ * buffer them.
  * @throws Refusal for XML that is not well-formed or not UTF-8
  */
 export async function* feedXml(
   bytes: AsyncIterable<Buffer>,
   listener: XmlListener,
 ): AsyncGenerator<void> {
-  let silent = 0;
+  let slicesWithoutTag = 0;
   const parser = parserOf(listener, () => {
-    silent = 0;
+    slicesWithoutTag = 0;
   });
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const textOf = (chunk?: Buffer): string => {
@@ -75,8 +75,8 @@ export async function* feedXml(
   for await (const chunk of bytes) {
     for (let start = 0; start < chunk.length; start += SLICE) {
       parser.write(textOf(chunk.subarray(start, start + SLICE)));
-      silent += 1;
-      if (silent > SLICES_MAX) {
+      slicesWithoutTag += 1;
+      if (slicesWithoutTag > SLICES_MAX) {
         throw new Refusal('line_too_long', 'The XML holds a text of more than 1 MiB', {
           line: parser.line,
         });

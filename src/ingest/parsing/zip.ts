@@ -5,7 +5,7 @@ import type { SourceFile } from '../records/source-file.ts';
 
 const ENTRIES_MAX = 1_000;
 
-/** An open archive. Entries are never written to disk, so their names can do no harm. */
+/** An open archive. Entries are never written to disk, so their names cannot escape a folder. */
 export interface Archive {
   readonly names: readonly string[];
   /**

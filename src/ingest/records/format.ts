@@ -5,7 +5,7 @@ import type { PointLines, SourceRecord } from './source-record.ts';
 /** The file that a format reads, and the problems that it reports. */
 export interface ReadContext {
   readonly file: SourceFile;
-  /** Receives problems of rows that do not become a record. */
+  /** Receives the problems of rows that yield no record. */
   readonly problems: Problems;
 }
 
@@ -16,7 +16,7 @@ export interface FileFormat {
    * of a newer edition in one of them.
    */
   readonly lineage: readonly string[];
-  /** True if a load needs a vintage, stated by the file or by the caller. */
+  /** True if a load needs a vintage, from the file or from the request. */
   readonly needsVintage: boolean;
   /**
    * `vintage` if the file states no publication times of corrections. A correction then counts as

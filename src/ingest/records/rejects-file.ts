@@ -84,7 +84,8 @@ const exists = (path: string): Promise<boolean> =>
 /**
  * Copies the lines of rejected rows, byte for byte, after the header, so that the copy can be
  * corrected and loaded like the original. A second file, `.reasons.csv`, holds the reasons. Both
- * files appear whole, just before the load commits. A failed load leaves neither.
+ * files get their names when they are complete, just before the load commits. After a failed load
+ * neither exists.
  */
 export class RejectsFile {
   readonly path: string;
@@ -163,10 +164,10 @@ export class RejectsFile {
     } finally {
       writer.close();
     }
-    const place = this.overwrites ? rename : link;
-    await place(`${this.temporary}.reasons`, `${this.path}.reasons.csv`);
+    const move = this.overwrites ? rename : link;
+    await move(`${this.temporary}.reasons`, `${this.path}.reasons.csv`);
     // `link` fails if the name was taken meanwhile; `rename` replaces the file.
-    await place(`${this.temporary}.rows`, this.path).catch(async (error) => {
+    await move(`${this.temporary}.rows`, this.path).catch(async (error) => {
       await rm(`${this.path}.reasons.csv`, { force: true });
       throw error;
     });

@@ -39,14 +39,14 @@ export async function openSource(path: string): Promise<SourceFile> {
     if (!stat.isFile()) throw new Error(`${path} is not a regular file`);
     const head = Buffer.alloc(Math.min(512, stat.size));
     await handle.read(head, 0, head.length, 0);
-    return rateSourceOf(handle, path, stat.size, head);
+    return sourceFileOf(handle, path, stat.size, head);
   } catch (error) {
     await handle.close();
     throw error;
   }
 }
 
-function rateSourceOf(handle: FileHandle, path: string, size: number, head: Buffer): SourceFile {
+function sourceFileOf(handle: FileHandle, path: string, size: number, head: Buffer): SourceFile {
   const meter: Meter = { bytes: 0, bytesTotal: size };
   return {
     path,

@@ -1,7 +1,7 @@
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 
 /**
- * The records that every format is read into. All values are unvalidated text of the file;
+ * The records that all formats yield. All values are unvalidated text of the file;
  * `staging/validate.ts` validates them.
  */
 

@@ -1,6 +1,6 @@
 /**
- * Copies a text into memory of its own. V8 keeps slices as views of their block: a slice of 20
- * characters would keep 256 KiB alive.
+ * Copies a text into memory of its own. V8 stores a slice as a view of its block: a slice of 20
+ * characters would retain 256 KiB.
  */
 export const ownCopy = (text: string): string => Buffer.from(text, 'utf16le').toString('utf16le');
 
