@@ -25,8 +25,9 @@ const CHARACTERS_MAX = 67_108_864;
 export class Descriptions {
   /** By series number. */
   readonly prices = new Map<number, PriceRecord>();
+  /** Products and dimension values. */
   readonly others: (ProductRecord | ValueRecord)[] = [];
-  private held = 0;
+  private characters = 0;
   private readonly problems: Problems;
 
   constructor(problems: Problems) {
@@ -66,9 +67,9 @@ export class Descriptions {
   /** Copies a record, so that its block of the file is not kept in memory. */
   private keep<T extends PriceRecord | ProductRecord | ValueRecord>(record: T): T {
     const copy = JSON.stringify(record);
-    this.held += copy.length;
+    this.characters += copy.length;
     const isFull = this.count >= DESCRIPTIONS_MAX;
-    if (!isFull && this.held <= CHARACTERS_MAX) return JSON.parse(copy);
+    if (!isFull && this.characters <= CHARACTERS_MAX) return JSON.parse(copy);
     const limit = isFull ? `${DESCRIPTIONS_MAX} prices` : `${CHARACTERS_MAX} characters of prices`;
     const message = `The file describes more than ${limit}: load it in parts`;
     throw new Refusal('too_many_prices', message, { file: record.file, line: record.line });
@@ -78,7 +79,7 @@ export class Descriptions {
 /** Columns of `price` that a description states. Rows that are not yet created have id 0. */
 export type DescribedColumns = Readonly<Record<string, string | number | null>>;
 
-/** Reports problems of one description and remembers that there was one. */
+/** Reports the problems of one description. `failed` is true after the first. */
 class DescriptionChecker {
   failed = false;
   readonly record: PriceRecord;
@@ -159,8 +160,8 @@ const unitOfMeasure: FieldReader = (text, { description, reference }) => {
 };
 
 const launched: FieldReader = (text, { description }) => {
-  const isFine = text === null || (isDay(text) && text >= DATE_MIN && text < '2200');
-  if (isFine) return { assessment_launched_at: text };
+  const isValid = text === null || (isDay(text) && text >= DATE_MIN && text < '2200');
+  if (isValid) return { assessment_launched_at: text };
   const message = `The date is not a real day from ${DATE_MIN} on, written YYYY-MM-DD`;
   return description.fail('invalid_date', 'assessmentLaunchedAt', message);
 };
@@ -180,10 +181,11 @@ const product: FieldReader = (text, { description, reference, marketId }) => {
 };
 
 /** Category and frequency, which every price must have. */
-const requiredDimension: FieldReader = (text, place) =>
-  text === null
-    ? place.description.fail('missing_value', place.column, `A price needs a ${place.column}`)
-    : dimension(text, place);
+const requiredDimension: FieldReader = (text, context) => {
+  const { description, column } = context;
+  if (text !== null) return dimension(text, context);
+  return description.fail('missing_value', column, `A price needs a ${column}`);
+};
 
 const dimension: FieldReader = (text, { description, column, market, reference }) => {
   if (text === null) return { [columnName(column)]: null };
@@ -260,11 +262,11 @@ export function describedColumns(
   const columns: Record<string, string | number | null> = { market_id: marketId ?? null };
   // Without a market the description may belong to an existing price, so missing attributes are not
   // reported.
-  const isWhole = known === null && slug !== '';
-  const stated = isWhole ? { ...NO_ATTRIBUTES, ...record.attributes } : record.attributes;
+  const isNewPrice = known === null && slug !== '';
+  const stated = isNewPrice ? { ...NO_ATTRIBUTES, ...record.attributes } : record.attributes;
   for (const [column, text] of Object.entries(stated)) {
-    const place = { description, column, market, marketId, reference };
-    Object.assign(columns, READERS[column]?.(text, place));
+    const context = { description, column, market, marketId, reference };
+    Object.assign(columns, READERS[column]?.(text, context));
   }
   if (!known) checkCurrencyAndUnit(columns, description);
   return description.failed ? null : columns;

@@ -64,7 +64,7 @@ function newName(
   const { dimension } = record;
   const known = kind === undefined ? undefined : values.get(kind);
   if (known?.has(key)) return null;
-  // New frequencies are refused: the code that depends on frequencies must know each.
+  // New frequencies are refused, because other code handles each frequency by its name.
   if (kind !== undefined && kind !== 'frequency') return { record, kind, key };
   const others = [...KIND_OF.keys()].filter((field) => field !== 'frequency');
   const frequencies = [...new Set([...(known?.values() ?? [])].map((each) => each.name))];

@@ -146,12 +146,12 @@ function changesOf(
 ): PriceChange[] | null {
   const { code } = record;
   const changes: PriceChange[] = [];
-  let isFine = true;
+  let areAllowed = true;
   for (const [column, value] of Object.entries(columns)) {
     const before = currentOf(current, column);
     const field = IDENTITY[column] ?? CHANGEABLE[column];
     if (value === before || field === undefined) continue;
-    if (!isAllowed(record, column, comparison)) isFine = false;
+    if (!isAllowed(record, column, comparison)) areAllowed = false;
     changes.push({
       code,
       field,
@@ -163,7 +163,7 @@ function changesOf(
           : textOf(field, value, current, comparison.reference),
     });
   }
-  return isFine ? changes : null;
+  return areAllowed ? changes : null;
 }
 
 /** Compares the descriptions of a file with the database and reports problems. Writes nothing. */

@@ -142,7 +142,7 @@ function recordOf(line: number, text: string): SourceRecord {
   throw new MemberError('wrong_type', wrapper, `The member ${wrapper} must be an object`);
 }
 
-function note(error: unknown, line: number, text: string, problems: Problems): void {
+function reject(error: unknown, line: number, text: string, problems: Problems): void {
   if (error instanceof MemberError) {
     const { code, column, value, message } = error;
     problems.reject(code, message, { line, column, value });
@@ -160,7 +160,7 @@ async function* read({ file, problems }: ReadContext): AsyncGenerator<SourceReco
       try {
         records.push(recordOf(first + index, text));
       } catch (error) {
-        note(error, first + index, text, problems);
+        reject(error, first + index, text, problems);
         if (first + index === 1 && text.trim() === '[') throw wholeArray();
       }
     }

@@ -131,7 +131,7 @@ function priceColumns(names: readonly string[], known: ReadonlySet<string>): Pri
 }
 
 /** True if a column has the suffix and every word of a series, and no other word. */
-function isOf({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
+function matches({ column }: UsgsSeries, { words, suffix }: PriceColumn): boolean {
   if (suffix === null || !column?.suffixes.includes(suffix)) return false;
   const { needed = [], allowed = [] } = column;
   return (
@@ -146,6 +146,7 @@ class SalientColumns {
   readonly heading: Heading;
   readonly known: ReadonlySet<string>;
   readonly all: readonly PriceColumn[];
+  /** The series with exactly one matching column. */
   readonly certain: readonly SeriesColumn[];
 
   constructor(tableSeries: readonly UsgsSeries[], heading: Heading) {
@@ -155,20 +156,20 @@ class SalientColumns {
     this.known = new Set([...Object.keys(SUFFIXES), ...own]);
     this.all = priceColumns(heading.names, this.known);
     this.certain = tableSeries.flatMap((series) => {
-      const [column, second] = this.of(series);
+      const [column, second] = this.columnsFor(series);
       return column && !second ? [{ series, at: column.at }] : [];
     });
   }
 
-  of(series: UsgsSeries): PriceColumn[] {
-    return this.all.filter((each) => isOf(series, each));
+  columnsFor(series: UsgsSeries): PriceColumn[] {
+    return this.all.filter((each) => matches(series, each));
   }
 
   /** The series that an unknown column may hold: those without a column. */
   candidates({ suffix }: PriceColumn): UsgsSeries[] {
     return this.tableSeries.filter(
       (series) =>
-        this.of(series).length === 0 &&
+        this.columnsFor(series).length === 0 &&
         (suffix === null || series.column?.suffixes.includes(suffix) === true),
     );
   }
@@ -198,9 +199,9 @@ type ColumnFault = readonly [code: LoadErrorCode, message: string, place: Proble
 /** Validates a price column; null if it is known. */
 function faultOf(columns: SalientColumns, column: PriceColumn): ColumnFault | null {
   const place = { line: columns.heading.line, column: column.name };
-  const series = columns.tableSeries.find((each) => isOf(each, column));
+  const series = columns.tableSeries.find((each) => matches(each, column));
   if (series) {
-    const all = columns.of(series);
+    const all = columns.columnsFor(series);
     if (all.length === 1) return null;
     const places = all.map(({ name, at }) => `${name} (column ${at + 1})`).join(' and ');
     const message = `${places} may each hold ${seriesText(series)}`;
@@ -231,7 +232,7 @@ export function columnsOf(
   const faults = columns.all.map((each) => faultOf(columns, each)).filter((each) => each !== null);
   for (const fault of faults.slice(1)) problems.refuse(problemOf(...fault));
   if (faults[0]) throw new Refusal(...faults[0]);
-  const lacking = tableSeries.find((each) => columns.of(each).length === 0);
+  const lacking = tableSeries.find((each) => columns.columnsFor(each).length === 0);
   if (lacking === undefined) return columns.certain;
   const message = `The table of ${lacking.commodity} has no column for ${seriesText(lacking)}`;
   throw new Refusal('missing_column', message, { line: heading.line });

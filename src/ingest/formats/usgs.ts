@@ -110,11 +110,11 @@ function listReader(): UsgsRowReader {
     const series = seriesOfRow(row, problems);
     if (!series) return [];
     checkContinued(series, release, row.line);
-    const opened = described.has(series) ? [] : describedBy(series, row.line);
+    const descriptions = described.has(series) ? [] : describedBy(series, row.line);
     described.add(series);
     const [, , , year = '', value = ''] = row.fields;
     const place = { line: row.line, column: 'value', year: year.trim(), release };
-    return [...opened, ...pointOf(series, value, place, problems)];
+    return [...descriptions, ...pointOf(series, value, place, problems)];
   };
 }
 

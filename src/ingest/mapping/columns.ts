@@ -14,8 +14,8 @@ export const delimiterHint = (name: string, columns = 'columns'): string =>
   `${columns} are separated by ${name}s; set this in the mapping, text: { delimiter: ${name} }`;
 
 /**
- * If a one-column text lacks a column, names a delimiter that would split its header into columns
- * with it; null if there is none.
+ * The hint for a one-column text that lacks a column: a delimiter that would split its header into
+ * columns with this one. null if there is none.
  */
 function otherDelimiter(header: TableRow | null, column: ColumnRef): string | null {
   const text = shownText(header?.fields[0]);
@@ -153,8 +153,8 @@ function datedColumns(
 }
 
 /**
- * The columns of each point in a row: one element for a table with a code in each row, one for each
- * price or date with columns of its own, none for a table of rates.
+ * The columns of each point in a row. A table with a code in each row has one point, and a table of
+ * rates none. Otherwise there is a point for each price or date with columns of its own.
  * @throws Refusal if the table lacks a column of the mapping
  */
 export function pointColumnsOf(

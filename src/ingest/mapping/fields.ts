@@ -217,7 +217,7 @@ export class DateTimeReader {
   private ofText(text: string): DateTime | Fault | '' {
     if (text === '') return '';
     if (text !== this.lastText || this.lastDateTime === null) {
-      const dateTime = this.found(text);
+      const dateTime = this.parsed(text);
       this.lastText = text;
       this.lastDateTime =
         dateTime ?? this.fault('The text does not match the date pattern of the mapping');
@@ -225,7 +225,7 @@ export class DateTimeReader {
     return this.lastDateTime;
   }
 
-  private found(text: string): DateTime | null {
+  private parsed(text: string): DateTime | null {
     if (text.length > CHARACTERS_MAX) return null;
     for (const pattern of this.patterns) {
       const dateTime = pattern.read(text);
@@ -246,7 +246,7 @@ export class DateTimeReader {
   }
 }
 
-/** Parses the days of one column; a month, quarter or year becomes its last day. */
+/** Parses the days of one column; a month, quarter or year is dated on its last day. */
 export class DayReader {
   private readonly dateTimes: DateTimeReader;
   private readonly period: DatePeriod;

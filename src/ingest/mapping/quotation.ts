@@ -65,19 +65,20 @@ class QuotationPart {
   private readonly constant: string | null;
   private readonly translate: ReadonlyMap<string, string> | null;
 
-  constructor(term: QuotationPartSource | undefined, columns: TableColumns) {
-    const isColumn = typeof term === 'object';
-    this.constant = isColumn ? null : (term ?? null);
-    this.at = isColumn ? columns.indexOf(term.column) : -1;
-    this.translate = isColumn && term.translate ? new Map(Object.entries(term.translate)) : null;
+  constructor(source: QuotationPartSource | undefined, columns: TableColumns) {
+    const isColumn = typeof source === 'object';
+    const translate = isColumn ? source.translate : undefined;
+    this.constant = isColumn ? null : (source ?? null);
+    this.at = isColumn ? columns.indexOf(source.column) : -1;
+    this.translate = translate ? new Map(Object.entries(translate)) : null;
   }
 
   read({ fields }: TableRow): string | null | Fault {
     if (this.at < 0) return this.constant;
     const text = textOf(fields[this.at], 'unit_mismatch');
     if (text instanceof Fault) return text;
-    const meant = this.translate ? this.translate.get(text) : text;
-    return meant || new Fault('unit_mismatch', 'The mapping does not translate this text');
+    const translated = this.translate ? this.translate.get(text) : text;
+    return translated || new Fault('unit_mismatch', 'The mapping does not translate this text');
   }
 }
 
@@ -87,8 +88,8 @@ interface QuotationFault {
   readonly column: string;
 }
 
-/** Size of the cache of quotations of one file. */
-const KINDS_MAX = 1_000;
+/** Most cached quotations of one file. */
+const QUOTATIONS_MAX = 1_000;
 
 /** Reads the quotation of each row; equal quotations share one object. */
 export class QuotationReader {
@@ -128,7 +129,7 @@ export class QuotationReader {
     }
     const quotation = quotationOf(currency, unit);
     // Bounded: a file may hold any number of different texts.
-    if (this.known.size < KINDS_MAX) this.known.set(ownCopy(key), quotation);
+    if (this.known.size < QUOTATIONS_MAX) this.known.set(ownCopy(key), quotation);
     return quotation;
   }
 

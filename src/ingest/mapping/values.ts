@@ -53,8 +53,8 @@ function codeReader({ code }: Mapping): (field: Field | undefined) => Code {
   return (field) => {
     const text = textOf(field, 'invalid_code');
     if (!translate || text instanceof Fault) return text;
-    const meant = translate.get(text);
-    if (meant !== undefined) return meant;
+    const translated = translate.get(text);
+    if (translated !== undefined) return translated;
     if (code?.others === 'skip') return SKIPPED;
     const hint = didYouMean(text.slice(0, 64), translate.keys());
     return new Fault('unknown_code', `The mapping translates this text to no code${hint}`);
@@ -73,7 +73,7 @@ export class PointReader {
   private readonly problems: Problems;
   private code: Code | null = null;
   private date: string | Fault | null = null;
-  private noted: Fault | null = null;
+  private reported: Fault | null = null;
 
   constructor(
     mapping: Mapping,
@@ -105,16 +105,16 @@ export class PointReader {
   take(row: TableRow, records: PointRecord[]): void {
     this.code = null;
     this.date = null;
-    this.noted = null;
+    this.reported = null;
     for (let index = 0; index < this.templates.length; index += 1) {
       const template = this.templates[index] as PointColumnIndexes;
-      if (this.isWithout(row, template)) continue;
+      if (this.hasNoValue(row, template)) continue;
       const point = this.point(row, template, this.quotation[index] ?? null);
       if (point) records.push(point);
     }
   }
 
-  private isWithout({ fields }: TableRow, { low, mid, high }: PointColumnIndexes): boolean {
+  private hasNoValue({ fields }: TableRow, { low, mid, high }: PointColumnIndexes): boolean {
     return (
       isMissing(fields[mid], this.rules) &&
       (low < 0 || isMissing(fields[low], this.rules)) &&
@@ -125,16 +125,16 @@ export class PointReader {
   /** Reports why there is no point; a fault that several points of a row share is reported once. */
   private reject(row: TableRow, column: string, field: Field | undefined, fault: Fault): null {
     this.problems.rejected += 1;
-    if (this.noted !== fault) {
+    if (this.reported !== fault) {
       const place = { line: row.line, column, value: shownText(field) || null };
       this.problems.add(fault.code, fault.message, place);
     }
-    this.noted = fault;
+    this.reported = fault;
     return null;
   }
 
-  /** True if all columns of a point are empty. */
-  private isEmpty({ fields }: TableRow, { low, mid, high }: PointColumnIndexes): boolean {
+  /** True if all values of a point are empty. */
+  private hasEmptyFields({ fields }: TableRow, { low, mid, high }: PointColumnIndexes): boolean {
     return [low, mid, high].every((at) => at < 0 || isEmpty(fields[at]));
   }
 
@@ -157,7 +157,7 @@ export class PointReader {
     const date = template.date ?? this.date ?? '';
     if (date instanceof Fault) {
       // A note below the table has neither date nor value.
-      if (this.isEmpty(row, template)) return null;
+      if (this.hasEmptyFields(row, template)) return null;
       return this.reject(row, name('date'), dateField, date);
     }
     const quotation = reader?.read(row) ?? null;

@@ -76,7 +76,7 @@ class YamlReader {
     return isScalar(node) ? this.scalar(node) : this.fail(at, pointer, 'Not a value of YAML');
   }
 
-  /** An integer becomes a number; other numbers stay text, digit for digit. */
+  /** An integer is converted to a number; other numbers remain text, digit for digit. */
   private scalar({ value, source }: { value: unknown; source?: string }): unknown {
     if (typeof value !== 'number' && typeof value !== 'bigint') return value;
     const text = source ?? String(value);
