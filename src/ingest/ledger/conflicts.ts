@@ -122,10 +122,7 @@ export async function conflictsOf(trx: Trx, revision: string): Promise<Conflict[
   return rows;
 }
 
-/**
- * The batch that loaded the same file again, if the undo would bring the first load into force as
- * well.
- */
+/** The batch that loaded the same file again, if the undo would also restore the first load. */
 export async function secondLoad(trx: Trx, { batch }: Batch): Promise<Conflict[]> {
   const { rows } = await sql<Conflict>`
     with recursive chain as (

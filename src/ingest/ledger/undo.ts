@@ -63,7 +63,7 @@ export interface UndoReport {
   /** Number of the undo's own batch; null for a dry run. */
   readonly batch: number | null;
   readonly undoes: number;
-  /** In the form of an answer; null if the batch had changed nothing. */
+  /** In the wire format; null if the batch had changed nothing. */
   readonly revision: string | null;
   /** False if no standby showed the commit in time; null if none had to. */
   readonly confirmed: Confirmed;
@@ -126,8 +126,8 @@ async function checkLater(trx: Trx, batch: Batch, number: string | null): Promis
 }
 
 /**
- * Collects the changes that the undo of a revision will make; its values are staged. @param
- * revision null if the batch changed nothing
+ * Collects the changes that the undo of a revision will make; its values are staged.
+ * @param revision null if the batch changed nothing
  */
 async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPreview> {
   const dated = async (state: 'gone' | 'new'): Promise<Listed<DatedValue>> => {

@@ -52,7 +52,7 @@ export interface WithdrawalReport {
   readonly status: 'applied' | 'refused' | 'previewed';
   /** Number of the batch; null if nothing changed. */
   readonly batch: number | null;
-  /** In the form of an answer. */
+  /** In the wire format. */
   readonly revision: string | null;
   /** False if no standby showed the commit in time; null if none had to. */
   readonly confirmed: Confirmed;

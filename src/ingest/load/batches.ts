@@ -36,8 +36,8 @@ export interface BatchEntry {
 const WORK_MEMORY = sql`set local work_mem = '128MB'`;
 
 /**
- * Runs a change in one transaction under the write lock, and waits until standbys show it where
- * they have to. A dry run reads one snapshot and blocks no writer.
+ * Runs a change in one transaction under the write lock, and waits until the required standbys show
+ * it. A dry run reads one snapshot and blocks no writer.
  */
 export async function inChangeTransaction<T extends object>(
   connection: Connection,
@@ -63,8 +63,8 @@ export async function inChangeTransaction<T extends object>(
   return { ...result, confirmed };
 }
 
-/** Makes a transaction wait for standbys on behalf of earlier ones: it waits if it wrote WAL. */
-export const WRITE_NOTHING = sql`
+/** Writes WAL: only the commit of a transaction with WAL waits for standbys. */
+export const WRITE_WAL_MESSAGE = sql`
   select pg_current_xact_id(), pg_logical_emit_message(true, 'commodity-prices', '')`;
 
 /** Waits until standbys show all earlier commits, for a change that was made before. */
@@ -75,7 +75,7 @@ export async function confirmEarlier(
   if (dryRun || !confirmation.standbys) return null;
   const { confirmed } = await withConfirmedCommit<object>(connection, confirmation, (before) =>
     connection.db.transaction().execute(async (trx) => {
-      await WRITE_NOTHING.execute(trx);
+      await WRITE_WAL_MESSAGE.execute(trx);
       return before(trx, {});
     }),
   );
@@ -147,7 +147,7 @@ export interface Batch extends Required<LoadCounts> {
   /** RFC 3339 in UTC. */
   readonly startedAt: string;
   readonly finishedAt: string;
-  /** In the form of an answer; null if nothing changed. */
+  /** In the wire format; null if nothing changed. */
   readonly revision: string | null;
   readonly actor: string;
   readonly reason: string | null;

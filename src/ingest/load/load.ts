@@ -25,7 +25,7 @@ import {
   earlierBatch,
   inChangeTransaction,
   nextBatch,
-  WRITE_NOTHING,
+  WRITE_WAL_MESSAGE,
   writeBatch,
 } from './batches.ts';
 import { changesAnything, classifyLoad, LoadRefused } from './classify.ts';
@@ -183,7 +183,7 @@ const apply = (connection: Connection, load: Load, classify: Classifier): Promis
     const { withdraws, vintage, request } = load;
     const earlier = withdraws || request.dryRun ? null : await earlierBatch(trx, load);
     if (earlier) {
-      await WRITE_NOTHING.execute(trx);
+      await WRITE_WAL_MESSAGE.execute(trx);
       return alreadyLoaded(earlier);
     }
     await classify(trx, load);

@@ -126,7 +126,7 @@ export interface LoadReport {
    * Number of the batch; for an already loaded file that of the earlier batch. null for a dry run.
    */
   readonly batch: number | null;
-  /** In the form of an answer; null if nothing changed. */
+  /** In the wire format; null if nothing changed. */
   readonly revision: string | null;
   /** False if no standby showed the commit in time; null if none had to. */
   readonly confirmed: Confirmed;

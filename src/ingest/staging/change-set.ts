@@ -312,7 +312,7 @@ const CORRECTIONS = sql`
   end`;
 
 /**
- * Fills `load_change` with the reversal of a revision: each value becomes what it was before.
+ * Fills `load_change` with the reversal of a revision, which restores the value before each change.
  * @param points query of the changed points, with their values before (`was_…`) and after
  * @param rates the same for rates
  */

@@ -18,10 +18,15 @@ const neighbour = (target: ChangeTarget, side: 'before' | 'after') => sql`(
     order by s.date ${side === 'before' ? sql`desc` : sql`asc`} limit 1) as n)`;
 
 /**
- * Marks the series whose values must be compared one by one. A series is marked if it has current,
- * withdrawn or neighbouring values around the dates of the file, if its dates are not ascending
- * (duplicates are possible), if a jump is possible, or if its values are withdrawn. All other
- * series are new as a whole and valid.
+ * Marks the series whose values must be compared one by one, for one of these reasons:
+ *
+ * - The database has current, withdrawn or neighbouring values around the dates of the file.
+ * - The dates of the file are not ascending, so duplicates are possible.
+ * - A jump is possible.
+ * - A description of the price was rejected, and with it the values of its row.
+ * - The file names values to withdraw.
+ *
+ * All other series are new as a whole and valid.
  * @returns whether any series is marked
  */
 export async function markForComparison(
@@ -176,9 +181,9 @@ const RESULTING_VALUES = sql`
   from pg_temp.load_series u where u.is_compared and u.after is not null`;
 
 /**
- * Lists the series whose greatest value is above the least one times the factor, which is greater
- * than 1: also those with a negative value, or with a zero among others. In other series no value
- * jumps. This query costs much less than a comparison of neighbours.
+ * Lists the series whose greatest value exceeds the least one times the factor. In all other series
+ * no value jumps. The factor is greater than 1, so a series with a negative value is listed, and
+ * one with a zero among other values. This query costs much less than a comparison of neighbours.
  */
 async function seriesThatMayJump(trx: Trx, factor: string): Promise<readonly number[]> {
   const { rows } = await sql<{ series_no: number }>`
@@ -197,8 +202,8 @@ async function seriesThatMayJump(trx: Trx, factor: string): Promise<readonly num
 }
 
 /**
- * Sets `neighbour` of each new or changed value to the value from which it jumps: the replaced
- * value, the previous one, or the next one if the load does not change it.
+ * Sets `neighbour` of each new or changed value to the value from which it jumps. This is the
+ * replaced value, the previous one, or the next one if the load does not change it.
  * @returns whether there is a jump
  */
 export async function findJumps(trx: Trx, factor: string): Promise<boolean> {

@@ -8,7 +8,7 @@ import type { StagedValue } from './validate.ts';
 const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 const NULL_LENGTH = -1;
 
-/** Bytes that are sent at once, and size of the buffer: the rows of another block fit in. */
+/** Bytes that are sent at once. The buffer has space for the rows of one more block. */
 const SENT_BYTES = 262_144;
 const BUFFER_BYTES = 3 * SENT_BYTES;
 /** Most bytes of a row without its text. */

@@ -83,9 +83,9 @@ function isExact(low: ExactDecimal, mid: ExactDecimal, high: ExactDecimal): bool
 }
 
 /**
- * Parses points straight from the bytes of lines, many times faster than through records. It
- * accepts a line only if the line is surely valid and plainly written, and returns the values that
- * `Validator` would return. Every other line becomes a record, which `Validator` checks.
+ * Parses points from the bytes of lines, many times faster than from records. It accepts only lines
+ * that are certainly valid, in plain notation, and returns the values that `Validator` would
+ * return. All other lines must be read as records, which `Validator` checks.
  */
 export class PlainPoints implements ParsedValue {
   /** The end of the last line: the position of its LF, or the length of the bytes. */
@@ -127,7 +127,7 @@ export class PlainPoints implements ParsedValue {
 
   /**
    * Parses the line that begins at a position.
-   * @returns false if the line has to become a record
+   * @returns false if the line must be read as a record
    */
   parse(bytes: Buffer, start: number, line: number): boolean {
     if (!this.#split(bytes, start)) return false;
@@ -191,7 +191,7 @@ export class PlainPoints implements ParsedValue {
     return true;
   }
 
-  /** A decimal field; null if it is empty or absent, undefined if it has to become a record. */
+  /** A decimal field; null if empty or absent, undefined if it must be read as a record. */
   #decimalAt(bytes: Buffer, field: number, into: PlainDecimal): PlainDecimal | null | undefined {
     if (field < 0) return null;
     const from = this.#starts[field] as number;

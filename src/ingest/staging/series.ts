@@ -177,8 +177,8 @@ export async function markDescribed(trx: Trx, names: readonly string[]): Promise
 /**
  * Marks prices whose descriptions were rejected.
  * @param lines the line of each description in the file; null for one of the mapping
- * @param staysDescribed whether the values of a new price still count as described: they do when
- *   the whole file is refused, so that its problems are not reported twice
+ * @param staysDescribed true if the values of a new price still count as described, so that the
+ *   problems of a refused file are not reported twice
  */
 export async function markRefused(
   trx: Trx,

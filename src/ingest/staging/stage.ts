@@ -23,9 +23,9 @@ import { type Bounds, type StagedValue, Validator } from './validate.ts';
 
 /**
  * The staging tables are temporary: unlogged, and dropped with the connection. `load_value` holds
- * points and rates (a rate in `mid`), typed here once; `mid` is null for a day to withdraw.
- * `load_series` holds the prices or currencies, `load_change` the values to compare. A value is
- * identified by line, series and place: a table row may hold several values of a price.
+ * points and rates in the types of their final tables. A rate is in `mid`, which is null for a day
+ * to withdraw. `load_series` holds the prices or currencies, `load_change` the values to compare.
+ * Line, series and place identify a value, because a table row may hold several values of a price.
  */
 export const STAGING_TABLES = `
 drop table if exists pg_temp.load_value, pg_temp.load_series, pg_temp.load_change;
@@ -240,8 +240,8 @@ async function abortCopy(
 }
 
 /**
- * Reads a file into the staging tables and validates every row. Invalid rows are reported and left
- * out. Memory does not grow with the file. No lock is held and no transaction is open meanwhile.
+ * Reads a file into the staging tables and validates every row. Invalid rows are reported and
+ * not staged. Memory does not grow with the file. No lock is held, and no transaction is open.
  * @returns false if reading stopped at a Refusal, which has been reported
  * @throws errors of the file system and of the database
  */
@@ -256,8 +256,8 @@ export async function stage(
   const hasPlaces = format.mappingSha256 !== undefined && !format.source;
   const collector = new Collector(load, hasPlaces);
   const copy = connection.query(from(copyStatement(hasPlaces)));
-  // After an error of the server, buffered data must not be written to a connection that has left
-  // COPY.
+  // After a server error the connection is no longer in COPY mode, so buffered data must not be
+  // written to it.
   copy.on('error', (error) => copy.destroy(error));
   const ended = finished(copy);
   // Awaited below; this handler prevents an unhandled rejection.
