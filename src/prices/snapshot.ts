@@ -70,7 +70,7 @@ async function boundOf(
 }
 
 /** Rejects a past revision that differs from the revision of the cursor. */
-function checkWalk({ page }: SnapshotPlan, head: Head): void {
+function checkCursorRevision({ page }: SnapshotPlan, head: Head): void {
   if (page.after === null || page.after.revision === revisionText(head)) return;
   const detail = `This cursor continues at ${page.after.revision}; omit asOf and revision`;
   throw unknownRevision('cursor', detail);
@@ -118,8 +118,8 @@ function pastKey({ epoch, history }: NewestRevision, { market, options }: Revisi
 }
 
 /**
- * True if the newest revision contains the snapshot of a plan: the plan reads the newest revision,
- * or a revision after which no commit affects the response, as for later pages.
+ * True if the newest revision contains the snapshot of a plan. The plan reads the newest revision,
+ * or one after which no commit affects the response, as later pages do.
  */
 export function isShownBy(newest: NewestRevision, { market, options }: SnapshotPlan): boolean {
   const { requested, currency } = options;
@@ -168,13 +168,13 @@ export function snapshotReader(
   return async (plan, newest) => {
     if (!isShownBy(newest, plan)) {
       const past = await pastAt(newest, plan);
-      checkWalk(plan, past.head);
+      checkCursorRevision(plan, past.head);
       return past;
     }
     const { slug } = plan.market;
     const rates = plan.options.currency === null ? null : await ratesAt(newest);
     const head = headAt(newest, rates === null ? [slug] : [slug, ...rates.scopes]);
-    checkWalk(plan, head);
+    checkCursorRevision(plan, head);
     return { head, rates };
   };
 }

@@ -99,7 +99,7 @@ function sharedReader(sources: ChangeSources, readLimit: ReadLimit) {
   };
 }
 
-/** Followers outlast a database failure. Any other error is a bug. */
+/** A database failure does not end the wait of a follower. Any other error is a bug. */
 function checkDatabaseFailure(error: unknown): void {
   if (databaseFailureOf(error) === null) throw error;
 }

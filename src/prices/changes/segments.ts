@@ -143,7 +143,12 @@ const segmentsOf = (db: Kysely<Database>, wanted: PageRange) =>
     where c.before < ${wanted.limit} and ${requireCommit(wanted.revision)}
     order by c.first_seq`.execute(db);
 
-function runOf(segment: ChangeSegment, market: string, after: bigint, room: number): ChangeRun {
+function runOf(
+  segment: ChangeSegment,
+  market: string,
+  after: bigint,
+  remaining: number,
+): ChangeRun {
   const first = BigInt(segment.first_seq);
   const read = after < first ? 0 : Number(after - first + 1n);
   const hasPrice = read < segment.price_changes;
@@ -159,7 +164,7 @@ function runOf(segment: ChangeSegment, market: string, after: bigint, room: numb
     number: first + BigInt(read),
     hasPrice,
     skipped,
-    points: Math.min(segment.points - skipped, room - (hasPrice ? 1 : 0)),
+    points: Math.min(segment.points - skipped, remaining - (hasPrice ? 1 : 0)),
   };
 }
 
@@ -171,13 +176,13 @@ export async function runsOf(db: Kysely<Database>, wanted: PageRange): Promise<C
   const { rows } = await segmentsOf(db, wanted);
   const after = BigInt(wanted.after);
   const runs: ChangeRun[] = [];
-  let room = wanted.limit;
+  let remaining = wanted.limit;
   for (const segment of rows) {
-    if (room === 0) break;
+    if (remaining === 0) break;
     const market = wanted.markets.get(segment.market_id) ?? '';
-    const run = runOf(segment, market, after, room);
+    const run = runOf(segment, market, after, remaining);
     runs.push(run);
-    room -= lengthOf(run);
+    remaining -= lengthOf(run);
   }
   return runs;
 }

@@ -19,7 +19,7 @@ import type { Warning } from '../select/warnings.ts';
 import type { PlannedPrice, Targets } from './outcomes.ts';
 
 /** Prices of one pair of currencies whose requested points may have no rate. */
-interface Suspects {
+interface PricesToCheck {
   readonly priceIds: readonly number[];
   readonly segments: readonly Segment[];
 }
@@ -37,7 +37,7 @@ export interface MissingPoints {
  * summary need.
  */
 export type MissingReader = (
-  suspects: Suspects,
+  toCheck: PricesToCheck,
   plan: Pick<Plan, 'range' | 'options'>,
   revision: string,
 ) => Promise<MissingPoints>;
@@ -46,8 +46,8 @@ export type MissingReader = (
 function requestedDays({ range, options }: Plan, price: SelectedPrice) {
   const to = range.to === null ? Number.POSITIVE_INFINITY : dayOf(range.to);
   // A summary needs points before the range.
-  const isOpen = range.from === null || options.includeSummary;
-  const first = isOpen || range.from === null ? Number.NEGATIVE_INFINITY : dayOf(range.from);
+  const isUnbounded = range.from === null || options.includeSummary;
+  const first = isUnbounded || range.from === null ? Number.NEGATIVE_INFINITY : dayOf(range.from);
   const newest = price.last_date === null ? Number.NEGATIVE_INFINITY : dayOf(price.last_date);
   return { first, last: Math.min(to, newest) };
 }
@@ -93,11 +93,11 @@ function legsReader({ rates, references, targets }: RatesInUse) {
 }
 
 /** The prices whose requested points may have no rate, by legs. */
-function suspectsOf(
+function pricesToCheck(
   plan: Plan,
   planned: readonly PlannedPrice[],
   legsOf: ReturnType<typeof legsReader>,
-): Suspects[] {
+): PricesToCheck[] {
   const { includeSeries, includeSummary } = plan.options;
   if (!includeSeries && !includeSummary) return [];
   const found = new Map<string, { priceIds: number[]; segments: readonly Segment[] }>();
@@ -199,10 +199,9 @@ export async function withMissingRates(
     const legs = legsOf(each);
     if (legs !== null) lacking.addUnrated(legs);
   }
-  for (const suspects of suspectsOf(plan, planned, legsOf)) {
-    const missing = await read(suspects, plan, revision);
-    for (const [index, days] of missing.days)
-      lacking.add(suspects.segments[index] as Segment, days);
+  for (const toCheck of pricesToCheck(plan, planned, legsOf)) {
+    const missing = await read(toCheck, plan, revision);
+    for (const [index, days] of missing.days) lacking.add(toCheck.segments[index] as Segment, days);
     for (const id of missing.unconvertible) unconvertible.add(id);
   }
   const warnings = lacking.warnings(inUse.source ?? '');
@@ -278,7 +277,7 @@ function hitsIn(lacks: boolean, plan: Parameters<MissingReader>[1], revision: st
 }
 
 /** The prices with points that may be requested outside of every segment with rates. */
-function suspectedOf(
+function uncoveredPrices(
   priceIds: readonly number[],
   { range, options }: Parameters<MissingReader>[1],
   revision: string,
@@ -303,7 +302,7 @@ interface MissingRow {
 
 /** The statement that finds requested points without a rate. */
 const missingStatement = (
-  { priceIds, segments }: Suspects,
+  { priceIds, segments }: PricesToCheck,
   plan: Parameters<MissingReader>[1],
   revision: string,
 ) => sql<MissingRow>`
@@ -313,7 +312,7 @@ const missingStatement = (
       ${segments.map(({ lacking }) => lacking.length > 0)}::boolean[])
       with ordinality as s (first, last, lacks, n)),
     missing (id, n, first, last) as materialized (
-      with price as (${suspectedOf(priceIds, plan, revision)})
+      with price as (${uncoveredPrices(priceIds, plan, revision)})
       ${hitsIn(true, plan, revision)}),
     converted (id, n, first, last) as (
       with price as (select distinct id from missing)
@@ -328,8 +327,8 @@ const missingStatement = (
 /** Finds requested points without a rate in the database, by one short statement. */
 export const sqlMissing =
   (db: () => Kysely<Database>): MissingReader =>
-  async (suspects, plan, revision) => {
-    const { rows } = await missingStatement(suspects, plan, revision).execute(db());
+  async (toCheck, plan, revision) => {
+    const { rows } = await missingStatement(toCheck, plan, revision).execute(db());
     const days: MissingPoints['days'] = new Map(
       rows.flatMap(({ n, first, last }) => (n === null ? [] : [[n, { first, last }]])),
     );

@@ -43,12 +43,15 @@ export const IN_THE_FUTURE = 'Must not lie in the future';
 /** The options that compute values, which `decimals` rounds. */
 const COMPUTING = ['currency', 'unitOfMeasure', 'aggregate'];
 
-function needlessDecimals(options: OptionMembers, brokenPlaces: ReadonlySet<string>): Violation[] {
+function needlessDecimals(
+  options: OptionMembers,
+  brokenPointers: ReadonlySet<string>,
+): Violation[] {
   const pointer = '/options/decimals';
   const isNeeded = COMPUTING.some(
-    (name) => options[name] !== undefined || brokenPlaces.has(`/options/${name}`),
+    (name) => options[name] !== undefined || brokenPointers.has(`/options/${name}`),
   );
-  if (options['decimals'] === undefined || isNeeded || brokenPlaces.has(pointer)) return [];
+  if (options['decimals'] === undefined || isNeeded || brokenPointers.has(pointer)) return [];
   const detail =
     'decimals rounds converted and aggregated values, and published values are never rounded; ' +
     'omit it, or add currency, unitOfMeasure or aggregate';
@@ -56,15 +59,15 @@ function needlessDecimals(options: OptionMembers, brokenPlaces: ReadonlySet<stri
 }
 
 /** The violations of options about series in a request without series. */
-function withoutSeries(options: OptionMembers, brokenPlaces: ReadonlySet<string>): Violation[] {
-  if (options['includeSeries'] === true || brokenPlaces.has('/options/includeSeries')) return [];
+function withoutSeries(options: OptionMembers, brokenPointers: ReadonlySet<string>): Violation[] {
+  if (options['includeSeries'] === true || brokenPointers.has('/options/includeSeries')) return [];
   const isWide = options['layout'] === 'wide';
   const names = [
     ...(options['lastObservations'] === undefined ? [] : ['lastObservations']),
     ...(isWide ? ['layout'] : []),
   ];
   return names
-    .filter((name) => !brokenPlaces.has(`/options/${name}`))
+    .filter((name) => !brokenPointers.has(`/options/${name}`))
     .map((name) => ({
       pointer: `/options/${name}`,
       code: 'unknown_field',
@@ -78,19 +81,19 @@ const CLOCKS_DIFFER_MS = 86_400_000;
 /** Checks the rules that a schema cannot express, for options that passed the schema. */
 export function brokenOptions(
   options: OptionMembers,
-  brokenPlaces: ReadonlySet<string>,
+  brokenPointers: ReadonlySet<string>,
 ): Violation[] {
   const { asOf, revision } = options;
   const pointer = '/options/asOf';
   const broken = [
-    ...needlessDecimals(options, brokenPlaces),
-    ...withoutSeries(options, brokenPlaces),
+    ...needlessDecimals(options, brokenPointers),
+    ...withoutSeries(options, brokenPointers),
   ];
   if (asOf !== undefined && revision !== undefined) {
     const detail = 'asOf and revision both name a past revision; omit one of them';
     broken.push({ pointer, code: 'unknown_field', detail });
   }
-  if (typeof asOf !== 'string' || brokenPlaces.has(pointer)) return broken;
+  if (typeof asOf !== 'string' || brokenPointers.has(pointer)) return broken;
   const isPast = Date.parse(utcMicroseconds(asOf)) <= Date.now() + CLOCKS_DIFFER_MS;
   if (!isPast) broken.push({ pointer, code: 'out_of_range', detail: IN_THE_FUTURE });
   return broken;

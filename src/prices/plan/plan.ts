@@ -76,11 +76,11 @@ const NAMED_MAX = 5;
 function brokenColumns(
   market: Market,
   options: BodyMembers,
-  brokenPlaces: ReadonlySet<string>,
+  brokenPointers: ReadonlySet<string>,
 ): Violation[] {
   const { columns, layout } = options;
   const pointer = '/options/columns';
-  if (typeof columns !== 'string' || brokenPlaces.has(pointer)) return [];
+  if (typeof columns !== 'string' || brokenPointers.has(pointer)) return [];
   if (layout === 'wide') {
     const detail = 'A wide table has a column for each code; omit columns, or layout';
     return [{ pointer, code: 'unknown_field', detail }];
@@ -106,11 +106,11 @@ function brokenColumns(
 function brokenRules(
   market: Market,
   filters: BodyMembers,
-  brokenPlaces: ReadonlySet<string>,
+  brokenPointers: ReadonlySet<string>,
 ): Violation[] {
   const broken: Violation[] = [];
   const day = (name: string) =>
-    brokenPlaces.has(`/filters/${name}`) ? null : dayOf(filters[name]);
+    brokenPointers.has(`/filters/${name}`) ? null : dayOf(filters[name]);
   const from = day('dateFrom');
   const to = day('dateTo');
   for (const [name, bound] of Object.entries({ dateFrom: from, dateTo: to })) {
@@ -178,10 +178,10 @@ export function planOf(
   const filters = membersOf(body, 'filters');
   const options = membersOf(body, 'options');
   const errors = [...found, ...check(body)];
-  const brokenPlaces = new Set(errors.map((each) => each.pointer));
-  errors.push(...brokenRules(market, filters, brokenPlaces));
-  errors.push(...brokenOptions(options, brokenPlaces));
-  errors.push(...brokenColumns(market, options, brokenPlaces));
+  const brokenPointers = new Set(errors.map((each) => each.pointer));
+  errors.push(...brokenRules(market, filters, brokenPointers));
+  errors.push(...brokenOptions(options, brokenPointers));
+  errors.push(...brokenColumns(market, options, brokenPointers));
   if (errors.length > 0) throw brokenBy(errors);
   const codes = filters['codes'] as string[] | undefined;
   const lists = filtersOf(market).flatMap((name) => {

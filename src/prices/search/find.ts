@@ -2,8 +2,9 @@ import { ATTRIBUTE_BITS, type MarketIndex } from './market-index.ts';
 import { canBeNear, isNear, withMiddleSwapped } from './words.ts';
 
 /**
- * The cost of a match is that of its kind and the place of its attribute. One match of a kind costs
- * more than 16 of the kind before, so the worst match of a price decides, then all of them.
+ * The cost of a match is the cost of its kind plus the index of its attribute. A match inside a
+ * word, a similar match and a missing word each cost more than 16 matches of the kind before, so
+ * the worst of these decides.
  */
 const EXACT = 0;
 const PREFIX = 1 << 5;
@@ -12,7 +13,7 @@ const SIMILAR = 1 << 15;
 /** The cost of a missing word. */
 export const MISSING = 1 << 20;
 
-/** The kinds of matches by their costs, dearest first. */
+/** The kinds of matches by their costs, the highest first. */
 const KINDS = [
   [SIMILAR, 'similar'],
   [INSIDE, 'inside'],
@@ -63,7 +64,7 @@ function wordAt({ starts }: MarketIndex, place: number): number {
 }
 
 /** The indexes of the words that contain a text. A line feed matches the end of a word. */
-function* holding(index: MarketIndex, text: string): Generator<number> {
+function* containing(index: MarketIndex, text: string): Generator<number> {
   const { text: all, starts, tokens } = index;
   for (let place = all.indexOf(text); place >= 0; ) {
     const word = wordAt(index, place);
@@ -80,13 +81,12 @@ function eachMatch(index: MarketIndex, word: string, found: (at: number, kind: n
     found(at, index.tokens[at] === word ? EXACT : PREFIX);
   }
   if (word.length < INSIDE_LENGTH_MIN) return;
-  for (const at of holding(index, word)) if (at < first || at >= end) found(at, INSIDE);
+  for (const at of containing(index, word)) if (at < first || at >= end) found(at, INSIDE);
 }
 
 /**
  * Calls back with every word that differs from the written one by one typing error. One error
- * leaves the first or the second half of a word unchanged, unless it swaps the two letters in the
- * middle.
+ * changes only one half of a word, unless it swaps the two letters in the middle.
  */
 function eachNear(index: MarketIndex, word: string, found: (at: number, kind: number) => void) {
   if (!canBeNear(word)) return;
@@ -98,7 +98,7 @@ function eachNear(index: MarketIndex, word: string, found: (at: number, kind: nu
     const [first, end] = beginningWith(index, beginning);
     for (let at = first; at < end; at += 1) check(at);
   }
-  for (const at of holding(index, `${word.slice(middle)}\n`)) check(at);
+  for (const at of containing(index, `${word.slice(middle)}\n`)) check(at);
 }
 
 /** True if some word of a market matches as it is written. */
@@ -111,7 +111,7 @@ export function isKnown(index: MarketIndex, word: string): boolean {
 export function* besideWord(index: MarketIndex, word: string): Generator<string> {
   const [first, end] = beginningWith(index, word.slice(0, 2));
   yield* index.tokens.slice(first, end);
-  for (const at of holding(index, `${word.slice(-2)}\n`)) yield index.tokens[at] as string;
+  for (const at of containing(index, `${word.slice(-2)}\n`)) yield index.tokens[at] as string;
 }
 
 /** The least cost of a word for each price of a market, and true if any price has it. */

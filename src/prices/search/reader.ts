@@ -118,8 +118,8 @@ export function indexReader(sources: SearchSources, bytesMax: number): IndexRead
   };
   return async (slugs, newest) => {
     const head = headAt(newest, slugs);
-    const open = MARKETS.filter(({ slug }) => slugs.includes(slug));
-    const indexes = open.map((market) => {
+    const requested = MARKETS.filter(({ slug }) => slugs.includes(slug));
+    const indexes = requested.map((market) => {
       // The revision of one market changes less often than that of all markets.
       const own = headAt(newest, [market.slug]);
       const key = `${market.slug} ${own.epoch}.${own.revision}`;

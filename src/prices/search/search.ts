@@ -60,7 +60,7 @@ interface SearchText {
   readonly words: readonly string[];
   /** Compared with codes. */
   readonly code: string;
-  /** True if codes that begin with it are wanted: without a digit it rather begins a word. */
+  /** True if codes that begin with the text match too: a text without a digit is a word. */
   readonly beginsCode: boolean;
   /** Compared with the beginnings of names. */
   readonly name: string;

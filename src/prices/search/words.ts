@@ -48,16 +48,16 @@ export function isNear(word: string, token: string): boolean {
   let at = 0;
   while (at < word.length && word[at] === token[at]) at += 1;
   /** True if the token continues with the word from these offsets. */
-  const goesOn = (inWord: number, inToken: number): boolean => {
+  const continuesAt = (inWord: number, inToken: number): boolean => {
     const rest = word.slice(inWord);
     return isWhole ? token.slice(inToken) === rest : token.startsWith(rest, inToken);
   };
   const isSwapped = word[at] === token[at + 1] && word[at + 1] === token[at];
   return (
-    goesOn(at + 1, at + 1) ||
-    goesOn(at, at + 1) ||
-    goesOn(at + 1, at) ||
-    (isSwapped && goesOn(at + 2, at + 2))
+    continuesAt(at + 1, at + 1) ||
+    continuesAt(at, at + 1) ||
+    continuesAt(at + 1, at) ||
+    (isSwapped && continuesAt(at + 2, at + 2))
   );
 }
 

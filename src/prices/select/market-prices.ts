@@ -83,8 +83,9 @@ const REQUESTED_ONCE = 256;
 export type MarketPricesReader = (market: Market, head: Head) => Promise<MarketPrices | null>;
 
 /**
- * A reader with an LRU cache. It loads a market at the second request for a revision: a load takes
- * longer than the selection of a few prices, and each commit to a market makes a load useless.
+ * A reader with an LRU cache. It loads a market at the second request for a revision, because a
+ * load takes longer than the selection of a few prices. Each commit to a market invalidates its
+ * load.
  * @param shared the database of loads that requests share; an aborted request does not cancel them
  */
 export function marketPricesReader(shared: Kysely<Database>): MarketPricesReader {

@@ -55,8 +55,8 @@ export interface Selected {
 }
 
 /**
- * Selects the prices of a plan at the revision of a head: all of them, or at least those of its
- * page and one more if no warning depends on the others.
+ * Selects the prices of a plan at the revision of a head. If no warning depends on the other
+ * prices, it may select only those of the page and one more.
  */
 export type Selector = (
   lazyDb: LazyDatabase,

@@ -176,10 +176,10 @@ export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): 
   return unmatched.map(({ list, index, value, suggestions: near, elsewhere, later }) => {
     const pointer = `/filters/${list}/${index}`;
     if (later !== null) return notYetExisting(pointer, later);
-    const isOpen = elsewhere !== null && plan.readableMarkets.includes(elsewhere);
-    const suggestions = isOpen ? [] : near;
+    const isReadable = elsewhere !== null && plan.readableMarkets.includes(elsewhere);
+    const suggestions = isReadable ? [] : near;
     const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
-    const detail = isOpen
+    const detail = isReadable
       ? `"${shown(value)}" is a code of ${elsewhere}; ask /v3/prices/${elsewhere} for it`
       : `"${shown(value)}" matches nothing in ${slug}${hint}`;
     return { code: 'unmatched_value', pointer, detail, suggestions };

@@ -5,7 +5,7 @@ import type { DateRange } from '../plan/plan.ts';
  * Reads the series of prices within a range at a revision, by price id. The one interface to
  * points: the database and the price book implement it. A price without points in the range is
  * absent from the map. Scaled integers are exact in a double, because a point has at most 15
- * significant digits; microseconds are, because years are 1800 to 2199.
+ * significant digits. Microseconds are exact, because years are 1800 to 2199.
  */
 export type SeriesSource = (
   priceIds: readonly number[],
@@ -14,7 +14,7 @@ export type SeriesSource = (
   signal: AbortSignal,
 ) => Promise<ReadonlyMap<number, Columns>>;
 
-/** Points of a series for which memory is reserved, if nothing is known of its length. */
+/** Initial capacity of a series of unknown length, in points. */
 const CAPACITY = 64;
 
 /** Builds the columns of one series. */
@@ -130,8 +130,8 @@ function sorted({ length, ...columns }: Columns): Columns {
 }
 
 /**
- * Collects the points of several prices, which may arrive in any order. Points in the order of
- * prices and days cost no sorting: an index returns them so.
+ * Collects the points of several prices, which may arrive in any order. A series whose points
+ * arrive in the order of their days, as from an index, is not sorted again.
  */
 export class SeriesCollector {
   readonly #builders = new Map<number, ColumnsBuilder>();
