@@ -79,8 +79,8 @@ async function withPointers(
  * Answers a plan from one snapshot: it reads all data at the revision of the snapshot, whatever is
  * committed meanwhile. Warnings and errors cover the whole request, so they are the same on every
  * page. Omitted prices do not count towards a page.
- * @throws Problem for an unknown currency or unit, for unmatched values if the plan is strict, and
- *   for prices that cannot be converted if the plan says so; errors of the database
+ * @throws Problem for an unknown currency or unit, for unmatched values of a strict plan, and for
+ *   unconvertible prices with `onUnconvertible: error`; errors of the database
  */
 export async function answerAt(
   sources: Sources,
@@ -195,7 +195,7 @@ function aboutFile({ metadata, context }: Answer): Record<string, unknown> {
   };
 }
 
-/** The bytes of an answer, in slices; a failure midway throws and leaves them incomplete. */
+/** The bytes of an answer, in slices. An error midway is thrown, after incomplete bytes. */
 export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<Buffer> {
   const { context, records } = answer;
   const { plan, wideCellsMax } = context;

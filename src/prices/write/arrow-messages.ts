@@ -4,9 +4,8 @@ import type { TableColumn } from './table.ts';
 
 /*
  * Messages of an Arrow IPC stream: flatbuffers of the tables in Message.fbs and Schema.fbs of the
- * format. apache-arrow would write them too, but takes half a second to load, 21 MB of memory and
- * 8 MB of disk; flechette, which is small, writes whole tables only, not one batch after another.
- * Both hold decimals exactly.
+ * format. Two libraries write them too. apache-arrow takes half a second to load, 21 MB of memory
+ * and 8 MB of disk. flechette is small, but writes only whole tables, not one batch after another.
  */
 
 const VERSION_5 = 4;
@@ -67,15 +66,15 @@ function writeEntry(builder: Builder, [key, value]: readonly [string, string]): 
   return builder.endObject();
 }
 
-/** Bytes that everything in a stream is aligned to. */
+/** Alignment of messages and buffers in a stream, in bytes. */
 const ALIGNMENT = 8;
 
-/** Bytes after some length up to the next aligned one. */
+/** Padding bytes after a length. */
 export const paddingOf = (length: number): number => -length & (ALIGNMENT - 1);
 
-const CONTINUES = 0xffff_ffff;
+const CONTINUATION = 0xffff_ffff;
 
-/** A message with its length before it. @param bodyBytes bytes of the buffers that follow */
+/** A message with its length prefix. @param bodyBytes bytes of the buffers that follow */
 function messageOf(builder: Builder, type: number, header: Offset, bodyBytes: number): Buffer {
   builder.startObject(5);
   builder.addFieldInt16(0, VERSION_5, 0);
@@ -86,7 +85,7 @@ function messageOf(builder: Builder, type: number, header: Offset, bodyBytes: nu
   const message = builder.asUint8Array();
   const padding = paddingOf(message.length);
   const bytes = Buffer.alloc(8 + message.length + padding);
-  bytes.writeUInt32LE(CONTINUES, 0);
+  bytes.writeUInt32LE(CONTINUATION, 0);
   bytes.writeInt32LE(message.length + padding, 4);
   bytes.set(message, 8);
   return bytes;
@@ -133,13 +132,13 @@ function writePairs(builder: Builder, pairs: readonly (readonly [number, number]
 /** The message before the buffers of a record batch. */
 export function batchMessage(rows: number, columns: readonly ArrowColumn[]): Buffer {
   const builder = new Builder(16_384);
-  const places: [number, number][] = [];
+  const ranges: [number, number][] = [];
   let end = 0;
   for (const { length } of columns.flatMap(({ buffers }) => buffers)) {
-    places.push([end, length]);
+    ranges.push([end, length]);
     end += length + paddingOf(length);
   }
-  const buffers = writePairs(builder, places);
+  const buffers = writePairs(builder, ranges);
   const nodes = writePairs(
     builder,
     columns.map(({ nulls }) => [rows, nulls] as const),

@@ -212,8 +212,8 @@ function rowCost(columns: readonly TableColumn[], shared: Run['shared']): number
 }
 
 /**
- * The rows of an answer as one Arrow IPC stream: a row for each point, or one without values for a
- * price without points, in record batches that grow to some 2 MB.
+ * The rows of an answer as one Arrow IPC stream, in record batches that grow to some 2 MB. It has a
+ * row for each point, and one without values for a price without points.
  * @param records the contents of all records, in their order
  * @param about the metadata of the schema, by key
  * @throws RangeError for a decimal that does not fit its column

@@ -93,7 +93,7 @@ export const roundingOf = ({ options }: Plan, price: SelectedPrice): Rounding =>
   // The options of a conversion do not affect a payable, including its averages.
   price.price_type === 'payable' ? BY_RULE : { decimals: options.decimals };
 
-/** The summary of a price, from its series back to the first point. */
+/** The summary of a price. @param columns the series, from its first point */
 export function summaryIn(
   context: RenderContext,
   { price, outcome }: PlannedPrice,
@@ -129,11 +129,11 @@ function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Colu
   const { options, range } = context.plan;
   const { price, outcome } = planned;
   const conversion = outcome?.conversion ?? null;
-  const seen = options.includeSeries ? observe(since(columns, range.from), conversion) : null;
+  const observed = options.includeSeries ? observe(since(columns, range.from), conversion) : null;
   const summary = options.includeSummary ? summaryIn(context, planned, columns) : null;
   return {
-    ...descriptionOf(context, planned, summary, seen?.withoutRate ?? 0),
-    points: seen && pointsOf(context.plan, seen, roundingOf(context.plan, price)),
+    ...descriptionOf(context, planned, summary, observed?.withoutRate ?? 0),
+    points: observed && pointsOf(context.plan, observed, roundingOf(context.plan, price)),
   };
 }
 

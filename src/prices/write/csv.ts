@@ -10,6 +10,7 @@ import { csvCell, reasonOf, sharedValues } from './rows.ts';
 export interface CommonCells {
   readonly code: Buffer;
   readonly currencyAndUnit: Buffer;
+  /** The description of the price. */
   readonly about: Buffer;
   /** The row of a price without points. */
   readonly withoutPoints: Buffer;

@@ -42,14 +42,15 @@ class RateTexts {
     const slot = day & (DAYS - 1);
     const known = this.#texts[slot];
     if (known && this.#days[slot] === day) return known;
-    const text = written(fx, index);
+    const text = fxText(fx, index);
     this.#days[slot] = day;
     this.#texts[slot] = text;
     return text;
   }
 }
 
-function written(fx: FxColumns, index: number): Buffer {
+/** The text of `RateTexts.at`. */
+function fxText(fx: FxColumns, index: number): Buffer {
   rateOut.begin(TEXT_BYTES);
   rateOut.text(',"fx":{"date":"');
   rateOut.day(fx.day[index] as number);

@@ -58,7 +58,7 @@ class RunLengths {
 const NO_BYTES = Buffer.alloc(0);
 
 /** A reused buffer for the values of one chunk at a time, to avoid garbage. */
-export class ValueRoom {
+export class ValueBuffer {
   #bytes = NO_BYTES;
 
   /** Uninitialized bytes, valid until the next call. */
@@ -155,10 +155,10 @@ const NO_VALUES = {
 } as const;
 
 /** Decimals, without statistics: versions of readers compare their bounds by different rules. */
-function decimalChunk(column: TableColumn, batch: readonly Run[], room: ValueRoom): Chunk {
+function decimalChunk(column: TableColumn, batch: readonly Run[], buffer: ValueBuffer): Chunk {
   const { scale } = column;
   const levels = new Levels();
-  const bytes = room.take(INT128_BYTES * rowsIn(batch));
+  const bytes = buffer.take(INT128_BYTES * rowsIn(batch));
   const number = new Int128();
   let end = 0;
   const write = (fits: boolean): void => {
@@ -191,10 +191,10 @@ function decimalChunk(column: TableColumn, batch: readonly Run[], room: ValueRoo
 const TWO_POW_32 = 2 ** 32;
 
 /** Days, whole numbers and instants, PLAIN. */
-function numberChunk(column: TableColumn, batch: readonly Run[], room: ValueRoom): Chunk {
+function numberChunk(column: TableColumn, batch: readonly Run[], buffer: ValueBuffer): Chunk {
   const isLong = column.kind === 'instant';
   const levels = new Levels();
-  const bytes = room.take((isLong ? 8 : 4) * rowsIn(batch));
+  const bytes = buffer.take((isLong ? 8 : 4) * rowsIn(batch));
   let end = 0;
   let least = Number.POSITIVE_INFINITY;
   let greatest = Number.NEGATIVE_INFINITY;
@@ -256,11 +256,11 @@ function booleanChunk(column: TableColumn, batch: readonly Run[]): Chunk {
 }
 
 /** The chunk of a column in a row group. @throws RangeError for a decimal that does not fit */
-export function chunkOf(column: TableColumn, batch: readonly Run[], room: ValueRoom): Chunk {
+export function chunkOf(column: TableColumn, batch: readonly Run[], buffer: ValueBuffer): Chunk {
   if (column.kind === 'text') return textChunk(column, batch);
-  if (column.kind === 'decimal') return decimalChunk(column, batch, room);
+  if (column.kind === 'decimal') return decimalChunk(column, batch, buffer);
   if (column.kind === 'boolean') return booleanChunk(column, batch);
-  return numberChunk(column, batch, room);
+  return numberChunk(column, batch, buffer);
 }
 
 const zstd = promisify<Buffer, object, Buffer>(zstdCompress);
@@ -281,13 +281,13 @@ const PIECE_BYTES = 65_536;
  * Decimals resemble their predecessors in a few bytes. A small window and short matches save a
  * third more than the levels of zstd, in the same time.
  */
-const OF_DECIMALS = {
+const DECIMAL_OPTIONS = {
   params: { [LEVEL]: 3, [WINDOW]: 10, [MATCH]: 3, [SEARCH]: 3, [STRATEGY]: LAZY },
   chunkSize: PIECE_BYTES,
 };
 
 /** Days and instants repeat for each price. */
-const OF_OTHERS = { params: { [LEVEL]: 3 }, chunkSize: PIECE_BYTES };
+const OTHER_OPTIONS = { params: { [LEVEL]: 3 }, chunkSize: PIECE_BYTES };
 
 /** Minimum size of values that are compressed. */
 const BYTES_MIN = 256;
@@ -305,7 +305,7 @@ export async function compressed(
 ): Promise<Compressed | null> {
   const texts = dictionary?.bytes ?? NO_BYTES;
   if (texts.length + values.length < BYTES_MIN) return null;
-  const options = kind === 'decimal' ? OF_DECIMALS : OF_OTHERS;
+  const options = kind === 'decimal' ? DECIMAL_OPTIONS : OTHER_OPTIONS;
   return {
     dictionary: texts.length === 0 ? texts : await zstd(texts, options),
     values: await zstd(values, options),

@@ -11,7 +11,7 @@ import {
 import { Slice } from '../../std/turns.ts';
 import type { Contents, RenderContext } from './contents.ts';
 import { INT128_BYTES, PRECISION } from './int128.ts';
-import { type Chunk, type Compressed, chunkOf, compressed, ValueRoom } from './parquet-chunks.ts';
+import { type Chunk, type Compressed, chunkOf, compressed, ValueBuffer } from './parquet-chunks.ts';
 import {
   batchesOf,
   rowsIn,
@@ -53,11 +53,11 @@ class PieceWriter extends ByteWriter {
 }
 
 /** Writes the dictionary of a chunk, if any, and its values. Returns the offset of the values. */
-function writePages(out: PieceWriter, chunk: Chunk, small: Compressed | null): number {
+function writePages(out: PieceWriter, chunk: Chunk, pages: Compressed | null): number {
   const { dictionary, encoding, levels, values, rows, nulls } = chunk;
   if (dictionary !== null) {
     const { bytes, count } = dictionary;
-    const sent = small?.dictionary ?? bytes;
+    const sent = pages?.dictionary ?? bytes;
     writePageHeader(out, {
       type: 'DICTIONARY_PAGE',
       uncompressed_page_size: bytes.length,
@@ -67,7 +67,7 @@ function writePages(out: PieceWriter, chunk: Chunk, small: Compressed | null): n
     out.appendBytes(sent);
   }
   const start = out.offset;
-  const sent = small?.values ?? values;
+  const sent = pages?.values ?? values;
   writePageHeader(out, {
     type: 'DATA_PAGE_V2',
     uncompressed_page_size: levels.length + values.length,
@@ -79,7 +79,7 @@ function writePages(out: PieceWriter, chunk: Chunk, small: Compressed | null): n
       encoding,
       definition_levels_byte_length: levels.length,
       repetition_levels_byte_length: 0,
-      is_compressed: small !== null,
+      is_compressed: pages !== null,
     },
   });
   out.appendBytes(levels);
@@ -88,10 +88,10 @@ function writePages(out: PieceWriter, chunk: Chunk, small: Compressed | null): n
 }
 
 /** The bytes that compression saved. */
-function savedIn({ dictionary, values }: Chunk, small: Compressed | null): number {
-  if (small === null) return 0;
+function savedIn({ dictionary, values }: Chunk, pages: Compressed | null): number {
+  if (pages === null) return 0;
   const texts = dictionary?.bytes.length ?? 0;
-  return texts - small.dictionary.length + values.length - small.values.length;
+  return texts - pages.dictionary.length + values.length - pages.values.length;
 }
 
 /** Writes a chunk; returns its entry in the footer. */
@@ -99,11 +99,11 @@ function writeChunk(
   out: PieceWriter,
   { name, type = 'BYTE_ARRAY' }: SchemaElement,
   chunk: Chunk,
-  small: Compressed | null,
+  pages: Compressed | null,
 ): ColumnChunk {
   const { dictionary, encoding, rows, nulls, least, greatest } = chunk;
   const start = out.offset;
-  const valuesStart = writePages(out, chunk, small);
+  const valuesStart = writePages(out, chunk, pages);
   const size = out.offset - start;
   return {
     file_offset: BigInt(start),
@@ -111,9 +111,9 @@ function writeChunk(
       type,
       encodings: dictionary === null ? ['RLE', encoding] : ['RLE', 'PLAIN', encoding],
       path_in_schema: [name],
-      codec: small === null ? 'UNCOMPRESSED' : 'ZSTD',
+      codec: pages === null ? 'UNCOMPRESSED' : 'ZSTD',
       num_values: BigInt(rows),
-      total_uncompressed_size: BigInt(size + savedIn(chunk, small)),
+      total_uncompressed_size: BigInt(size + savedIn(chunk, pages)),
       total_compressed_size: BigInt(size),
       data_page_offset: BigInt(valuesStart),
       ...(dictionary === null ? {} : { dictionary_page_offset: BigInt(start) }),
@@ -150,18 +150,18 @@ export async function* parquetSlices(
       value: JSON.stringify(value),
     })),
   });
-  const room = new ValueRoom();
+  const buffer = new ValueBuffer();
   const slice = new Slice();
   for await (const batch of batchesOf(context, records, GROUP_ROWS, () => 1)) {
     const start = out.offset;
     const chunks: ColumnChunk[] = [];
     for (const [at, column] of columns.entries()) {
-      const chunk = chunkOf(column, batch, room);
-      const small = await compressed(column, chunk);
-      chunks.push(writeChunk(out, elements[at] as SchemaElement, chunk, small));
+      const chunk = chunkOf(column, batch, buffer);
+      const pages = await compressed(column, chunk);
+      chunks.push(writeChunk(out, elements[at] as SchemaElement, chunk, pages));
       if (out.index >= SLICE_BYTES) yield out.take();
       // The compression ran outside the event loop.
-      if (small !== null) slice.restart();
+      if (pages !== null) slice.restart();
       await slice.yieldIfOver();
     }
     const rows = BigInt(rowsIn(batch));

@@ -185,20 +185,20 @@ export function timeOf(value: SharedValue, kind: TableColumnKind): number {
 
 /**
  * The rows of a response in batches. A record longer than a batch is divided.
- * @param room maximum cost of a batch
+ * @param costMax maximum cost of a batch
  * @param costOf the cost of each row of a record, at least 1
- * @param firstRoom maximum cost of the first batch; each next one may cost twice as much
+ * @param firstCostMax maximum cost of the first batch; each next one may cost twice as much
  */
 export async function* batchesOf(
   context: RenderContext,
   records: AsyncIterable<Contents>,
-  room: number,
+  costMax: number,
   costOf: (shared: Run['shared']) => number,
-  firstRoom: number = room,
+  firstCostMax: number = costMax,
 ): AsyncGenerator<readonly Run[]> {
   let batch: Run[] = [];
-  let ofBatch = firstRoom;
-  let left = ofBatch;
+  let batchCostMax = firstCostMax;
+  let left = batchCostMax;
   for await (const contents of records) {
     const shared = sharedValues(context, contents);
     const cost = costOf(shared);
@@ -212,8 +212,8 @@ export async function* batchesOf(
       if (left >= cost) continue;
       yield batch;
       batch = [];
-      ofBatch = Math.min(room, 2 * ofBatch);
-      left = ofBatch;
+      batchCostMax = Math.min(costMax, 2 * batchCostMax);
+      left = batchCostMax;
     }
   }
   if (batch.length > 0) yield batch;
