@@ -128,7 +128,7 @@ export class PriceBook {
 
   /**
    * The cached answer to a request; null if none is current at the newest revision.
-   * @param request the text of the request, see `requestText`
+   * @param request the text of the request, see `requestKey`
    * @param checkRevision runs a revision check that begins after the request arrived
    */
   async cachedAnswer(

@@ -92,8 +92,8 @@ function beside(wanted: string, sorted: readonly NameEntry[], order: Order): rea
 }
 
 /**
- * Names for suggestions. A search compares a bounded number of them: a mistyped name shares its
- * start or its end with the intended name, so it is a neighbour in the order of starts or of ends.
+ * Names for suggestions. A search compares a bounded number of them. A mistyped name shares its
+ * start or its end with the intended name, so the two are neighbours in one of two sorted lists.
  */
 export class Names {
   readonly #entries: readonly NameEntry[];
@@ -119,9 +119,9 @@ export class Names {
   }
 
   /**
-   * The names nearest to the sent text, best first: names within edits of a third of their length,
-   * names that contain it or are contained in it, and names that it abbreviates. Names that start
-   * with the text come first. British and American spellings are equal.
+   * The names nearest to the sent text, best first. They are within edits of a third of their
+   * length, contain the text, are contained in it, or are abbreviated by it. Names that start with
+   * the text come first. British and American spellings are equal.
    */
   nearest(sent: string, most: number): string[] {
     const wanted = spelt(sent);

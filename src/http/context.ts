@@ -30,7 +30,7 @@ export class RequestContext {
   network = '';
   /** Null until authentication, and on open routes. */
   principal: Principal | null = null;
-  /** The `x-min-revision` of another history, which the answer cannot hold to; else null. */
+  /** The `x-min-revision` of another history, which the answer cannot satisfy; else null. */
   unknownMinRevision: string | null = null;
   /** The error of a failed request; null otherwise. */
   failure: unknown = null;

@@ -23,7 +23,7 @@ const slugs = MARKETS.map(({ slug }) => slug);
 
 /** The limits of a request for changes, from the configuration. */
 export interface ChangeLimits {
-  /** Changes on a page when the request does not say. */
+  /** Default number of changes on a page. */
   readonly limit: number;
   readonly limitMax: number;
   readonly waitMaxSeconds: number;

@@ -15,9 +15,9 @@ function deniedWith({ headers }: FastifyRequest, principal: Principal | null): s
 }
 
 /**
- * Records usage with a database account that may write nothing else: the last use of keys, bursts
- * of rejected keys, and the counts by which rate limits hold for all instances together. No request
- * fails with it.
+ * Records the last use of keys, bursts of rejected keys, and the counts that instances share for
+ * their rate limits. The database account of the pool may write nothing else. A failure to record
+ * fails no request.
  * @param deniedBurst rejections of one key in a minute that count as a burst; 0 disables bursts
  * @returns the exchange of counts, and the callback for credential checks
  */

@@ -59,8 +59,8 @@ function warningsText(warnings: readonly Warning[]): string {
 }
 
 /**
- * The headers that say what an answer is of. A format without `$metadata` has its cursor and its
- * warnings there too, and how many warnings there are, as only so many fit.
+ * The headers that describe an answer: revision, file name and next page. For a format without
+ * `$metadata` they also have the first warnings, as many as fit, and the number of all warnings.
  */
 function metadataHeaders(
   { method, url }: FastifyRequest,
@@ -86,7 +86,7 @@ function metadataHeaders(
 /** Maximum length of the Link header. */
 const LINK_MAX = 4_096;
 
-/** The address of the next page relative to this one, since a proxy may have changed the path. */
+/** The relative address of the next page, because a proxy may have changed the path. */
 function nextPage(url: string, cursor: string): string {
   // A value may contain question marks.
   const [, text = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
@@ -107,9 +107,8 @@ async function* continued(first: readonly Buffer[], rest: AsyncGenerator<Buffer>
 }
 
 /**
- * The payload of slices that are still to be made: one buffer when they are few, else a stream
- * whose first slices are ready. A failure before the first byte is still a problem; a later one
- * breaks the connection.
+ * Produces the first slices of a payload. It is one buffer if there are few slices, else a stream.
+ * A failure before the first byte is sent as a problem; a later one breaks the connection.
  */
 async function startBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyStream> {
   const first: Buffer[] = [];
@@ -140,12 +139,12 @@ const isSmall = ({ bytes }: Pick<Body, 'bytes'>, { acceptsIdentity }: CodingPref
 const RECORDS_AT_ONCE = 1_000;
 
 /**
- * The payload of an answer: made by the book, as gzip at once if the client wants that and the
- * bytes are more than a few, or else by a writer.
- * @param opened the book that the answer was read from, if it was
+ * The payload of an answer. The price book encodes it if it can, as gzip if the client prefers that
+ * and the body is not small. Otherwise a writer does.
+ * @param openBook null if the answer was read from the database
  */
 async function startAnswer(
-  opened: OpenBook | null,
+  openBook: OpenBook | null,
   answer: Answer,
   format: Format,
   snapshot: Snapshot,
@@ -154,10 +153,10 @@ async function startAnswer(
   const { coding } = wanted;
   if (answer.metadata.count > RECORDS_AT_ONCE) await turn();
   if (coding === 'gzip') {
-    const body = opened?.body(answer, format, snapshot, coding);
+    const body = openBook?.body(answer, format, snapshot, coding);
     if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };
   }
-  const body = opened?.body(answer, format, snapshot, null);
+  const body = openBook?.body(answer, format, snapshot, null);
   const bytes = body ? bodyPayload(body) : await startBody(slicesOf(answer, format));
   return { bytes, coding: null };
 }
@@ -171,7 +170,7 @@ export interface PriceSources {
 /** Headers of a response that must not be cached. */
 const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
 
-/** The tag of an answer, known before anything of it is read. */
+/** The entity tag of an answer, which needs no price to be read. */
 function etagOf(
   plan: Plan,
   { snapshot: { head, rates }, later }: Awaited<ReturnType<typeof resolveSnapshot>>,
@@ -183,7 +182,7 @@ function etagOf(
   return tagOf(VERSION, canonicalKey(plan), ...revisions, source, ...form);
 }
 
-/** The prices that came after a past snapshot and that its answer warns of, as a text. */
+/** The requested prices that were added after a past snapshot, as text; warnings name them. */
 async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: Snapshot) {
   const { codes, market, options } = plan;
   if (codes === null || !namesPast(options)) return '';
@@ -202,14 +201,14 @@ async function resolveSnapshot(
 ) {
   const { work } = request.context;
   const asked = await request.context.newest;
-  const opened = book && (await book.open(plan, asked));
-  const { sources, newest } = opened ?? { sources: database, newest: asked };
+  const openBook = book && (await book.open(plan, asked));
+  const { sources, newest } = openBook ?? { sources: database, newest: asked };
   const db = () => sources.reads.db(work.signal);
   const snapshot = await sources.snapshot(plan, newest);
   // The book has the newest snapshot: there are no later prices.
-  const isTagged = opened === null && request.method !== 'POST';
+  const isTagged = openBook === null && request.method !== 'POST';
   const later = isTagged ? await laterText(db, plan, snapshot) : '';
-  return { opened, sources, snapshot, later };
+  return { openBook, sources, snapshot, later };
 }
 
 /** Maximum length of a cache key; longer keys are hashed. */
@@ -230,9 +229,9 @@ export function requestKey({ method, url, headers }: FastifyRequest, body: strin
 export interface PriceQuery {
   readonly market: Market;
   readonly origin: RequestOrigin;
-  /** See `requestText`; null where its answer must not be a cached one. */
+  /** See `requestKey`; null if the answer must not come from the cache. */
   readonly text: string | null;
-  /** Its plan and format. @throws Problem for a request that breaks a rule */
+  /** Returns the plan and format. @throws Problem for a request that breaks a rule */
   readonly makePlan: () => { readonly plan: Plan; readonly format: Format };
 }
 
@@ -305,8 +304,8 @@ export async function sendPrices(
   const { plan, format } = makePlan();
   checkFormat(plan, format);
   const found = await work.until(resolveSnapshot(request, shown, plan));
-  const { opened, sources, snapshot } = found;
-  const wanted = codingOf(request, opened?.offersGzip(plan, format));
+  const { openBook, sources, snapshot } = found;
+  const wanted = codingOf(request, openBook?.offersGzip(plan, format));
   const { type } = FORMATS[format];
   const form = [type, wanted.coding ?? ''];
   if (request.context.unknownMinRevision !== null) form.push('unknown');
@@ -320,7 +319,7 @@ export async function sendPrices(
   if (named === 'any') return notModified(reply, revision, tag ?? '');
   // An error before the first byte is sent as a problem, without these headers.
   const payload =
-    method === 'HEAD' ? null : await startAnswer(opened, answer, format, snapshot, wanted);
+    method === 'HEAD' ? null : await startAnswer(openBook, answer, format, snapshot, wanted);
   const about = tag === null ? UNTAGGED : cacheHeaders(tag);
   const headers = {
     'content-type': type,
@@ -332,7 +331,7 @@ export async function sendPrices(
   if (text !== null) {
     const { coding } = payload;
     const sent = { plan, snapshot, tag, headers, wanted, coding };
-    opened?.cacheAnswer(text, sent, (bytesMax) => slicesOfPayload(payload, bytesMax));
+    openBook?.cacheAnswer(text, sent, (bytesMax) => slicesOfPayload(payload, bytesMax));
   }
   return sendCoded(reply, payload, wanted);
 }

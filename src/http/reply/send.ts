@@ -44,8 +44,8 @@ function sendBytes(reply: FastifyReply, bytes: Buffer | BodyStream, coding: Codi
 }
 
 /**
- * Sends an answer in the coding that its client wants; a few bytes go as they are. A stream is
- * coded while it is made.
+ * Sends an answer in the content coding that its client prefers. A small body is sent without one.
+ * A stream is encoded while it is produced.
  */
 export async function sendCoded(
   reply: FastifyReply,
@@ -64,7 +64,7 @@ export async function sendCoded(
 /** Request headers that a response depends on. */
 export const VARY = 'accept, accept-encoding, x-api-key, authorization';
 
-/** A strong entity tag: of all that decides the bytes of an answer. */
+/** A strong entity tag: a hash of everything that determines the bytes of an answer. */
 export const tagOf = (...parts: readonly string[]): string => {
   const hash = createHash('sha256');
   // The length prefix makes the concatenation unambiguous.
@@ -90,7 +90,7 @@ export const cacheHeaders = (tag: string): Record<string, string> => ({
   vary: VARY,
 });
 
-/** Sends a body that a client may keep: strong ETag, 304 when the client has it already. */
+/** Sends a body that a client may cache, with a strong ETag; 304 if the client has it already. */
 export async function sendTagged(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -33,7 +33,7 @@ function shownResult({ market, price, matched }: Result) {
 }
 
 /**
- * `GET /v3/search`: finds prices in the markets that the credential opens.
+ * `GET /v3/search`: finds prices in the markets that the credential may read.
  * @param bytesMax bytes that the indexes of all markets take together
  */
 export function searchRoute(app: FastifyInstance, sources: Sources, bytesMax: number): void {
@@ -42,7 +42,7 @@ export function searchRoute(app: FastifyInstance, sources: Sources, bytesMax: nu
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { work, principal } = request.context;
     const { q, limit = RESULTS } = queryOf(request.url);
-    // Closed markets are not read, so neither counts nor response times reveal them.
+    // Unauthorized markets are not read, so neither counts nor response times reveal them.
     const open = marketsOpenTo(principal?.scopes ?? new Set());
     const newest = await work.until(request.context.newest);
     const { head, indexes } = await work.until(indexesOf(open, newest));
