@@ -159,10 +159,13 @@ const unitOfMeasure: FieldReader = (text, { description, reference }) => {
   return description.fail('unknown_unit', 'unitOfMeasure', message);
 };
 
+/** As the constraint of the column. */
+const LAUNCH_MAX = '2199-12-31';
+
 const launched: FieldReader = (text, { description }) => {
-  const isValid = text === null || (isDay(text) && text >= DATE_MIN && text < '2200');
+  const isValid = text === null || (isDay(text) && text >= DATE_MIN && text <= LAUNCH_MAX);
   if (isValid) return { assessment_launched_at: text };
-  const message = `The date is not a real day from ${DATE_MIN} on, written YYYY-MM-DD`;
+  const message = `The date is not a real day from ${DATE_MIN} to ${LAUNCH_MAX}, written YYYY-MM-DD`;
   return description.fail('invalid_date', 'assessmentLaunchedAt', message);
 };
 
