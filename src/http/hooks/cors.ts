@@ -1,10 +1,10 @@
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
 /*
- * Cross-origin requests (CORS protocol of the Fetch standard). @fastify/cors 11 is not used, because
- * it adds a route for every OPTIONS request. That route takes the place of the answer that lists the
- * methods of an address (RFC 9110, 9.3.7), and needs an access rule. The `Vary` that it sets is
- * replaced by that of the format, so that code of our own would be needed anyway.
+ * Cross-origin requests (CORS protocol of the Fetch standard). @fastify/cors 11 is not used: it
+ * adds a route for every OPTIONS request, which takes the place of the answer with the methods of an
+ * address (RFC 9110, 9.3.7), and needs an access rule. Its `Vary` is replaced by that of the
+ * format, so code of our own would be needed anyway.
  */
 
 /** Response headers that a page may read, in addition to the safelisted ones. */

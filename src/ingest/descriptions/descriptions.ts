@@ -165,7 +165,8 @@ const LAUNCH_MAX = '2199-12-31';
 const launched: FieldReader = (text, { description }) => {
   const isValid = text === null || (isDay(text) && text >= DATE_MIN && text <= LAUNCH_MAX);
   if (isValid) return { assessment_launched_at: text };
-  const message = `The date is not a real day from ${DATE_MIN} to ${LAUNCH_MAX}, written YYYY-MM-DD`;
+  const days = `a real day from ${DATE_MIN} to ${LAUNCH_MAX}`;
+  const message = `The date is not ${days}, written YYYY-MM-DD`;
   return description.fail('invalid_date', 'assessmentLaunchedAt', message);
 };
 

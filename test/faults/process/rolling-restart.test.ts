@@ -71,7 +71,8 @@ async function childrenOf(parent: number): Promise<number[]> {
 fault(
   'F36',
   'workers replaced one by one, under load over kept-alive and new connections',
-  '0 of ≥ 5,000 requests fail over 15 replacements (a request that meets the close of an idle connection is repeated); the stop after them takes ≤ 2 s',
+  '0 of ≥ 5,000 requests fail over 15 replacements (a request that meets the close of an idle ' +
+    'connection is repeated); the stop after them takes ≤ 2 s',
   async (t) => {
     const { running, port, key } = await ofTwoWorkers(t);
     const replaced = counted(running, /all 2 workers were replaced/);

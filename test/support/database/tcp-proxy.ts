@@ -26,9 +26,12 @@ export interface TcpProxy {
   redirectTo(url: string): void;
   /** Resets all connections; new ones are accepted. */
   reset(): void;
-  /** Drops all bytes silently: connections stay open and new ones are accepted. */
+  /**
+   * Drops all bytes silently: connections stay open and new ones are accepted. All of them are lost
+   * for ever, as when a firewall forgets them. TCP never loses only some bytes of a connection.
+   */
   freeze(): void;
-  /** Forwards again, on all connections; bytes sent meanwhile are lost. */
+  /** Forwards the bytes of new connections again. */
   thaw(): void;
   /** Sends FIN to the clients and keeps forwarding their bytes. */
   halfClose(): void;
@@ -48,6 +51,8 @@ interface Pair {
   readonly near: Socket;
   readonly far: Socket;
   readonly number: number;
+  /** True after a freeze: its bytes are dropped. */
+  isLost: boolean;
 }
 
 class ProxyState {
@@ -64,11 +69,11 @@ class ProxyState {
     const [from, to] = direction === 'out' ? [pair.near, pair.far] : [pair.far, pair.near];
     let last = Promise.resolve();
     from.on('data', (bytes) => {
-      if (this.isFrozen) return;
+      if (pair.isLost) return;
       for (const each of this.listeners) each(bytes, direction, pair.number);
       const { latencyMs = 0, bytesPerSecond, sliceBytes } = this.conditions;
       if (latencyMs === 0 && bytesPerSecond === undefined && sliceBytes === undefined) {
-        last = last.then(() => this.#write(to, bytes));
+        last = last.then(() => this.#write(pair, to, bytes));
         return;
       }
       const due = performance.now() + latencyMs;
@@ -76,7 +81,7 @@ class ProxyState {
       if (bytesPerSecond !== undefined) from.pause();
       last = last
         .then(() => pause(Math.max(0, due - performance.now())))
-        .then(() => this.#slowly(to, bytes, bytesPerSecond, sliceBytes ?? 16_384))
+        .then(() => this.#slowly(pair, to, bytes, bytesPerSecond, sliceBytes ?? 16_384))
         .finally(() => from.resume());
     });
     from.on('error', () => {});
@@ -91,14 +96,20 @@ class ProxyState {
     });
   }
 
-  #write(to: Socket, bytes: Buffer): void {
-    if (to.writable && !this.isFrozen) to.write(bytes);
+  #write(pair: Pair, to: Socket, bytes: Buffer): void {
+    if (to.writable && !pair.isLost) to.write(bytes);
   }
 
-  async #slowly(to: Socket, bytes: Buffer, rate: number | undefined, slice: number): Promise<void> {
+  async #slowly(
+    pair: Pair,
+    to: Socket,
+    bytes: Buffer,
+    rate: number | undefined,
+    slice: number,
+  ): Promise<void> {
     for (let at = 0; at < bytes.length && !to.destroyed; at += slice) {
       const piece = bytes.subarray(at, at + slice);
-      this.#write(to, piece);
+      this.#write(pair, to, piece);
       await pause(rate === undefined ? 0 : (piece.length / rate) * 1_000);
     }
   }
@@ -118,7 +129,8 @@ export async function tcpProxyTo(test: Test, url: string): Promise<TcpProxy> {
   let count = 0;
   const proxy = createServer({ allowHalfOpen: true }, (near) => {
     const options = { host: target.hostname, port: Number(target.port || 5432) };
-    const pair = { near, far: connect({ ...options, allowHalfOpen: true }), number: count++ };
+    const far = connect({ ...options, allowHalfOpen: true });
+    const pair = { near, far, number: count++, isLost: wire.isFrozen };
     wire.pairs.add(pair);
     wire.join(pair, 'out');
     wire.join(pair, 'back');
@@ -145,6 +157,7 @@ export async function tcpProxyTo(test: Test, url: string): Promise<TcpProxy> {
     reset: () => wire.destroy('resetAndDestroy'),
     freeze: () => {
       wire.isFrozen = true;
+      for (const pair of wire.pairs) pair.isLost = true;
     },
     thaw: () => {
       wire.isFrozen = false;
