@@ -174,6 +174,24 @@ t.test('a session of the link that stands still', async (t) => {
   t.equal(client.link.epoch, epoch, 'the pool stays');
 });
 
+t.test('connections that the network forgets while the server answers on new ones', async (t) => {
+  const proxy = await tcpProxyTo(t, first.url);
+  const here = linked(t, [proxy.url], { silenceMs: 1_000, awayMs: 10_000 });
+  const { link, reads } = here.client;
+  await begin(here);
+  await reads.query({ text: 'select 1' });
+  const { epoch } = link;
+  await walk(t, here, 'up: answers are lost, server answers on a new connection', async () => {
+    proxy.freeze();
+    const lost = [link.newestRevision(), reads.query({ text: 'select 1' })];
+    proxy.thaw();
+    const begun = performance.now();
+    await Promise.all(lost);
+    t.ok(performance.now() - begun < 15_000, 'no request waits for the timeout of its answer');
+  });
+  t.equal(link.epoch, epoch + 1, 'the connections of the pool are replaced');
+});
+
 t.test('a connection that is cut', async (t) => {
   const proxy = await tcpProxyTo(t, first.url);
   const here = linked(t, [proxy.url]);

@@ -16,8 +16,9 @@ import {
   lacksCommit,
   ReplicationMonitor,
   type ReplicationStatus,
+  sessionIsIdle,
 } from './replication.ts';
-import { AnswerTimeout, destroySocket, withTimeout } from './timeout.ts';
+import { AnswerTimeout, destroySocket, pendingInput, withTimeout } from './timeout.ts';
 
 /** `up`: the database answers. `away`: it has just failed; requests wait. `down`: requests fail. */
 export type LinkState = 'up' | 'away' | 'down';
@@ -110,6 +111,7 @@ const failureFrom = (cause: unknown): DatabaseFailure =>
  * | up | connection ends, server refuses | away | pauses the queues |
  * | up | only this session times out | up | reconnects; keeps the pool |
  * | up | server times out | away | the outage counts from the unanswered query |
+ * | up | answers are lost, server answers on a new connection | away | the same |
  * | up | standby where a primary is needed | away | tries the other servers |
  * | up | standby behind, another server usable | up | switches to it; new epoch |
  * | up | standby behind, no other server usable | up | reports it once |
@@ -127,8 +129,10 @@ const failureFrom = (cause: unknown): DatabaseFailure =>
  * if it or the server in use is a standby: of two primaries, one was replaced.
  *
  * Each attempt tries the server in use first. A status check does not wait long for a running
- * revision check, which may itself wait for the lock of a table while the server is up. PostgreSQL
- * sends notifications on a primary only, so on a standby a revision check runs about once a second.
+ * revision check, which may itself wait for the lock of a table while the server is up. If the
+ * server is not running that check, the network has lost the open connections, as a firewall does
+ * that forgets them. PostgreSQL sends notifications on a primary only, so on a standby a revision
+ * check runs about once a second.
  */
 export class Link {
   readonly counts = { checks: 0, requests: 0 };
@@ -379,8 +383,9 @@ export class Link {
     if (this.#awaySinceMs === null) this.#handleAnswer();
   }
 
+  /** @throws AnswerTimeout, and the errors of the server */
   async #readStatus(): Promise<ReplicationStatus> {
-    const [client, url] = [this.#client, this.#url];
+    const [client, url, begun] = [this.#client, this.#url, performance.now()];
     if (client !== null) {
       try {
         const status = await this.#statusOver(client, url);
@@ -392,8 +397,19 @@ export class Link {
       }
     }
     const server = await this.#connect(url);
-    if (this.#client === null) this.#adopt(server);
-    else destroySocket(server.client);
+    if (this.#client === null) {
+      this.#adopt(server);
+      return server.status;
+    }
+    const { client: other } = server;
+    const isIdle = await withTimeout(
+      sessionIsIdle(other, this.#client),
+      this.#options.silenceMs,
+    ).finally(() => destroySocket(other));
+    await pendingInput();
+    if (isIdle && this.#answeredAtMs < begun) {
+      throw new AnswerTimeout('the answers of the database are lost');
+    }
     return server.status;
   }
 

@@ -107,6 +107,22 @@ export async function checkSystem(
   );
 }
 
+/**
+ * Asks a server over another connection whether a session has no statement to run: it has answered
+ * all that it received. False if the server does not know the session, as behind a pooler.
+ */
+export async function sessionIsIdle(
+  other: pg.ClientBase,
+  session: pg.ClientBase,
+): Promise<boolean> {
+  const { processID } = session as unknown as { readonly processID: number | null };
+  const { rowCount } = await other.query(
+    `select from pg_stat_activity where pid = $1 and state = 'idle'`,
+    [processID],
+  );
+  return rowCount === 1;
+}
+
 /** A revision, and its epoch, that another server has reported. */
 interface KnownCommit {
   readonly epoch: string;

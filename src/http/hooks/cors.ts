@@ -2,8 +2,8 @@ import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 
 /*
  * Cross-origin requests (CORS protocol of the Fetch standard). @fastify/cors 11 is not used: it
- * adds a route for every OPTIONS request, which takes the place of the answer with the methods of an
- * address (RFC 9110, 9.3.7), and needs an access rule. Its `Vary` is replaced by that of the
+ * adds a route for every OPTIONS request, which takes the place of the answer with the methods of
+ * an address (RFC 9110, 9.3.7), and needs an access rule. Its `Vary` is replaced by that of the
  * format, so code of our own would be needed anyway.
  */
 
