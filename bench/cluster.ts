@@ -11,6 +11,7 @@ import { run } from './child.ts';
 import { clusterPids } from './cpu.ts';
 import {
   LATER_VALUES,
+  laterRounds,
   pointsOf,
   writeDescriptions,
   writeLaterValues,
@@ -39,7 +40,7 @@ export interface Cluster {
   readonly rowsPerSecond: number;
   /** Rows per second of the same file by COPY into a table with only a primary key. */
   readonly copiedPerSecond: number;
-  /** Seconds to load 65,000 values, and to correct all of them. */
+  /** Least seconds of all rounds to load 65,000 values, and to correct all of them. */
   readonly firstLoadSeconds: number;
   readonly correctionSeconds: number;
   readonly key: string;
@@ -84,21 +85,30 @@ async function copy(url: string, file: string): Promise<void> {
   }
 }
 
-/** Loads 65,000 values, and then a correction of each of them. */
+/** Most rounds of 65,000 values. */
+const LATER_ROUNDS_MAX = 5;
+
+/**
+ * Loads 65,000 values of other prices in each round, and then a correction of each of them. The
+ * best of all rounds counts: after the load of the table PostgreSQL vacuums and writes checkpoints.
+ */
 async function loadAndCorrect(folder: string, command: Command, points: number) {
   const [first, corrected] = ['later.csv', 'corrected.csv'].map((name) => join(folder, name)) as [
     string,
     string,
   ];
-  await writeLaterValues(first, points, 0);
-  await writeLaterValues(corrected, points, 100);
   const allowed = ['--allow-corrections', '--reason', 'benchmark'];
-  return {
-    firstLoadSeconds: await secondsOf(() => command('load', 'csv', first, '--json')),
-    correctionSeconds: await secondsOf(() =>
-      command('load', 'csv', corrected, '--json', ...allowed),
-    ),
-  };
+  const best = { firstLoadSeconds: Infinity, correctionSeconds: Infinity };
+  for (let round = 0; round < Math.min(LATER_ROUNDS_MAX, laterRounds(points)); round += 1) {
+    await writeLaterValues(first, points, round, 0);
+    await writeLaterValues(corrected, points, round, 100);
+    const loaded = await secondsOf(() => command('load', 'csv', first, '--json'));
+    const again = await secondsOf(() => command('load', 'csv', corrected, '--json', ...allowed));
+    log(`round ${round + 1}: loaded in ${loaded.toFixed(2)} s, corrected in ${again.toFixed(2)} s`);
+    best.firstLoadSeconds = Math.min(best.firstLoadSeconds, loaded);
+    best.correctionSeconds = Math.min(best.correctionSeconds, again);
+  }
+  return best;
 }
 
 /** Generates the data set and loads it. */

@@ -127,14 +127,28 @@ function laterValues(code: string, cents: number): string {
 /** Number of values in a file of later values. */
 export const LATER_VALUES = MARKET_PRICES * LATER_DAYS;
 
+const othersFor = (points: number): readonly BenchPrice[] =>
+  pricesFor(points).filter(({ market }) => market !== MARKET);
+
+/** The number of rounds that `writeLaterValues` has prices for; the only one may have fewer. */
+export const laterRounds = (points: number): number =>
+  Math.max(1, Math.floor(othersFor(points).length / MARKET_PRICES));
+
 /**
  * Writes values of 250 prices of other markets, on days after the data set. No workload requests
  * them.
+ * @param round its prices are those of no other round
  * @param cents what a correction adds to each value; 0 for the first publication
  */
-export function writeLaterValues(file: string, points: number, cents: number): Promise<void> {
-  const others = pricesFor(points).filter(({ market }) => market !== MARKET);
-  const rows = others.slice(0, MARKET_PRICES).map(({ code }) => laterValues(code, cents));
+export function writeLaterValues(
+  file: string,
+  points: number,
+  round: number,
+  cents: number,
+): Promise<void> {
+  const from = round * MARKET_PRICES;
+  const prices = othersFor(points).slice(from, from + MARKET_PRICES);
+  const rows = prices.map(({ code }) => laterValues(code, cents));
   return writeFile(file, `code,date,low,mid,high,publishedAt\n${rows.join('')}`);
 }
 

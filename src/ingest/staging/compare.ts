@@ -119,7 +119,8 @@ export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
       window same as (partition by v.series_no, v.date order by v.line, v.place)) as d
     where d.mention > 1 and c.line = d.line and c.series_no = d.series_no
       and c.place = d.place`.execute(trx);
-  await sql`analyze pg_temp.load_change (source, line, series_no, date, state)`.execute(trx);
+  // Without statistics of `id`, corrections would be joined with a scan of all points.
+  await sql`analyze pg_temp.load_change (source, line, series_no, id, date, state)`.execute(trx);
 }
 
 /** Number of corrections of a withdrawn value, for a staged value `v`. */
