@@ -13,7 +13,7 @@ import type { Refusals } from './edge/refuse.ts';
 import { stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
-import { allowOrigin, answerPreflight, originsOf, varyByOrigin } from './hooks/cors.ts';
+import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './hooks/cors.ts';
 import {
   acquireSlot,
   admitOpen,
@@ -110,7 +110,7 @@ interface HookOptions extends PipelineOptions {
  * Hooks of a route run after those of the same name here: they check its Accept header (406) before
  * the body is parsed.
  */
-function addHooks(app: FastifyInstance, steps: HookOptions): void {
+async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void> {
   const { config, client, limits, refusals, createContext, tracing } = steps;
   const { gate } = limits;
   const origins = originsOf(config.CORS_ORIGINS);
@@ -126,12 +126,11 @@ function addHooks(app: FastifyInstance, steps: HookOptions): void {
   app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX));
   app.addHook('onRequest', startDeadline); // 504
   app.addHook('onRequest', commonHeaders);
-  if (origins.size > 0) app.addHook('onRequest', allowOrigin(origins));
+  if (origins.size > 0) await allowOrigins(app, origins); // 204
   app.addHook('onRequest', checkHead(config.URL_BYTES_MAX)); // 400 414
   app.addHook('onRequest', steps.closing);
   app.addHook('onRequest', waitForAdmission(gate, client.link.queues)); // 503
   app.addHook('onRequest', admitOpen(line, config.OPEN_PER_SECOND)); // 503
-  if (origins.size > 0) app.addHook('onRequest', answerPreflight(origins)); // 204
   app.addHook('onRequest', checkFailures(limits)); // 429
   app.addHook('onRequest', steps.credentials.check); // 400 401 403 503
   app.addHook('onRequest', limitPrincipal(limits)); // 429
@@ -175,8 +174,9 @@ export async function pipeline(
   problems(app);
   const closing = stopGracefully(app, config.STOP_GRACE_MS);
   const rejectUnknown = methods(app);
+  openPreflights(app);
   const { credentials, exchange } = await credentialChecks(app, options);
-  addHooks(app, { ...options, credentials, closing, rejectUnknown });
+  await addHooks(app, { ...options, credentials, closing, rejectUnknown });
   app.addHook('onClose', async () => observer.lines.summarise());
   return { credentials, exchange };
 }

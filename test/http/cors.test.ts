@@ -78,6 +78,20 @@ t.test('no other origin is named, and none by default', async (t) => {
   }
 });
 
+t.test('OPTIONS from no page or another origin returns the methods of an address', async (t) => {
+  for (const service of [open, closed]) {
+    for (const headers of [{}, { origin: OTHER, ...PREFLIGHT }]) {
+      const known = await service.request({ method: 'OPTIONS', url: URL, headers });
+      t.equal(known.status, 204);
+      const methods = known.headers['allow']?.split(', ').toSorted();
+      t.same(methods, ['GET', 'HEAD', 'OPTIONS', 'POST']);
+      const unknown = await service.request({ method: 'OPTIONS', url: '/v3/nothing', headers });
+      t.equal(unknown.status, 404);
+      t.match(unknown.headers['content-type'], /^application\/problem\+json/);
+    }
+  }
+});
+
 t.test('a star, a path and an origin without a scheme are refused at start', (t) => {
   // Browsers send lower case: an origin in capitals would never match.
   for (const CORS_ORIGINS of [

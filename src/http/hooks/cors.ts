@@ -1,11 +1,5 @@
-import type { FastifyInstance, onRequestHookHandler } from 'fastify';
-
-/*
- * Cross-origin requests (CORS protocol of the Fetch standard). @fastify/cors 11 is not used: it
- * adds a route for every OPTIONS request, which takes the place of the answer with the methods of
- * an address (RFC 9110, 9.3.7), and needs an access rule. Its `Vary` is replaced by that of the
- * format, so code of our own would be needed anyway.
- */
+import fastifyCors from '@fastify/cors';
+import type { FastifyInstance } from 'fastify';
 
 /** Response headers that a page may read, in addition to the safelisted ones. */
 const EXPOSED = [
@@ -21,7 +15,7 @@ const EXPOSED = [
   'x-request-id',
   'x-warnings',
   'x-warnings-count',
-].join(', ');
+];
 
 /** Request headers that a page may send. */
 const ALLOWED = [
@@ -32,7 +26,7 @@ const ALLOWED = [
   'x-api-key',
   'x-min-revision',
   'x-request-id',
-].join(', ');
+];
 
 /** Seconds for which a browser caches a preflight. */
 const PREFLIGHT_SECONDS = 600;
@@ -41,38 +35,39 @@ const PREFLIGHT_SECONDS = 600;
 export const originsOf = (setting: string): ReadonlySet<string> =>
   new Set(setting.split(',').filter((origin) => origin !== ''));
 
-/** Hook: adds the CORS headers to every response to an allowed origin, including refusals. */
-export const allowOrigin =
-  (origins: ReadonlySet<string>): onRequestHookHandler =>
-  ({ headers: { origin } }, reply, done) => {
-    if (origin !== undefined && origins.has(origin)) {
-      reply.header('access-control-allow-origin', origin);
-      reply.header('access-control-expose-headers', EXPOSED);
-    }
-    done();
-  };
+/**
+ * Lets @fastify/cors add a route: an OPTIONS request needs no credential. Call it before the hook
+ * that requires the access rule of a route.
+ */
+export function openPreflights(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    if (route.url === '*') route.config = { ...route.config, access: 'none' };
+  });
+}
 
-/** Hook: answers the preflight of an allowed origin, which needs no credential. */
-export const answerPreflight =
-  (origins: ReadonlySet<string>): onRequestHookHandler =>
-  ({ method, headers }, reply, done) => {
-    const { origin, 'access-control-request-method': asked } = headers;
-    const isPreflight = method === 'OPTIONS' && origin !== undefined && asked !== undefined;
-    if (!isPreflight || !origins.has(origin)) {
-      done();
-      return;
-    }
-    reply
-      .code(204)
-      .headers({
-        'access-control-allow-methods': 'GET, HEAD, POST',
-        'access-control-allow-headers': ALLOWED,
-        'access-control-max-age': PREFLIGHT_SECONDS,
-      })
-      .send();
-  };
+/**
+ * Adds the CORS headers to every response to an allowed origin, including refusals by later hooks,
+ * and answers the preflights of these origins.
+ */
+export async function allowOrigins(
+  app: FastifyInstance,
+  origins: ReadonlySet<string>,
+): Promise<void> {
+  await app.register(fastifyCors, {
+    origin: (origin, done) => done(null, origin !== undefined && origins.has(origin)),
+    methods: ['GET', 'HEAD', 'POST'],
+    allowedHeaders: ALLOWED,
+    exposedHeaders: EXPOSED,
+    maxAge: PREFLIGHT_SECONDS,
+    // It would be refused in plain text, without a problem.
+    strictPreflight: false,
+  });
+}
 
-/** Adds Origin to Vary, so that caches store a response for each origin. */
+/**
+ * Adds Origin to Vary, so that caches store a response for each origin. Routes replace the Vary of
+ * @fastify/cors by that of their format.
+ */
 export function varyByOrigin(app: FastifyInstance): void {
   app.addHook('onSend', (_request, reply, payload, done) => {
     const vary = reply.getHeader('vary');
