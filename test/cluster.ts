@@ -35,7 +35,7 @@ const FULL: Counts = {
   commits: 200,
   failovers: 20,
   random: 1_000,
-  cpuRequests: 10_000,
+  cpuRequests: 6_000,
   seconds: 20,
 };
 const QUICK: Counts = {

@@ -15,7 +15,7 @@ import {
   startNode,
   targetOf,
 } from './shared.ts';
-import { numberOf, type Seen, Traffic } from './traffic.ts';
+import { CLIENTS, numberOf, type Seen, Traffic } from './traffic.ts';
 import { commit, connect, renaming, Writer } from './writer.ts';
 
 function reportSeen(
@@ -200,16 +200,23 @@ async function cpuOf(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** 4: CPU of the nodes for a request. */
+/** Pause of a client in the measurement of CPU: three nodes with their clients fit in two cores. */
+const CPU_PAUSE_MS = 100;
+
+/**
+ * 4: CPU of the nodes for a request. Each node has the load of eight clients, also if there are
+ * three: a node does less for each request the more of them it serves at once. HAProxy distributes
+ * them evenly.
+ */
 export async function cpuPerRequest(context: ClusterContext): Promise<void> {
   const { cluster, counts } = context;
-  const measure = async (nodes: readonly Node[]): Promise<number> => {
+  const measure = async (nodes: readonly Node[], clients: number): Promise<number> => {
     const used = async () =>
       (await Promise.all(nodes.map(({ program }) => cpuOf(program.pid)))).reduce(
         (a, b) => a + b,
         0,
       );
-    const traffic = new Traffic(context.target, { pauseMs: 10 });
+    const traffic = new Traffic(context.target, { pauseMs: CPU_PAUSE_MS, clients });
     await traffic.reach(Math.round(counts.cpuRequests / 5));
     const [before, from] = [await used(), traffic.seen.requests];
     await traffic.reach(from + counts.cpuRequests);
@@ -218,10 +225,10 @@ export async function cpuPerRequest(context: ClusterContext): Promise<void> {
     await traffic.stop();
     return (spent * 1_000) / requests;
   };
-  const three = await measure(cluster.nodes);
+  const three = await measure(cluster.nodes, CLIENTS * cluster.nodes.length);
   const [only, ...others] = cluster.nodes as readonly [Node, ...Node[]];
   for (const { program } of others) await program.end('SIGTERM');
-  const one = await measure([only]);
+  const one = await measure([only], CLIENTS);
   for (const { program } of others) program.start();
   await cluster.balanced();
   const ratio = three / one;

@@ -4,7 +4,7 @@ import { type HttpAnswer, type HttpRequest, send, type Target } from '../support
 
 /** Bytes of the largest request body that is allowed, BODY_BYTES_MAX. */
 const BODY_BYTES_MAX = 131_072;
-const CLIENTS = 8;
+export const CLIENTS = 8;
 
 const FILTERS = { codes: ['CP-NI-0001'] };
 const LAST = { includeSeries: true, lastObservations: 5 };
@@ -39,12 +39,14 @@ interface Options {
   readonly isMonotonic?: boolean;
   /** Pause of a client between requests, in milliseconds. */
   readonly pauseMs?: number;
+  /** Number of clients; 8 by default. */
+  readonly clients?: number;
 }
 
 export const numberOf = ({ headers }: Pick<HttpAnswer, 'headers'>): number =>
   Number(String(headers['x-data-revision'] ?? '').split('.')[1] ?? 0);
 
-/** Eight clients that read, each over its own connection, one request after another. */
+/** Clients that read, each over its own connection, one request after another. */
 export class Traffic {
   readonly seen: Seen = { requests: 0, failed: [], longestMs: 0, older: 0 };
   readonly #target: Target;
@@ -55,7 +57,8 @@ export class Traffic {
   constructor(target: Target, options: Options = {}) {
     this.#target = target;
     this.#options = options;
-    this.#clients = Array.from({ length: CLIENTS }, (_, at) => this.#read(at));
+    const { clients = CLIENTS } = options;
+    this.#clients = Array.from({ length: clients }, (_, at) => this.#read(at));
   }
 
   /** Waits until so many requests were answered since the start. */
