@@ -53,8 +53,15 @@ export function calendarDay(number: number): CalendarDay {
 
 const pad = (value: number, width: number): string => String(value).padStart(width, '0');
 
+/** A calendar day as `YYYY-MM-DD`. */
+export const calendarText = (year: number, month: number, day: number): string =>
+  `${pad(year, 4)}-${pad(month, 2)}-${pad(day, 2)}`;
+
 /** A day number as `YYYY-MM-DD`. */
 export function dayText(number: number): string {
   const { year, month, day } = calendarDay(number);
-  return `${pad(year, 4)}-${pad(month, 2)}-${pad(day, 2)}`;
+  return calendarText(year, month, day);
 }
+
+/** The day a number of days later; earlier if the number is negative. */
+export const dayAfter = (day: string, days: number): string => dayText(dayOf(day) + days);

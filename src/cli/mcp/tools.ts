@@ -9,6 +9,7 @@ import { METHODS, PERIODS } from '../../catalog/analytics.ts';
 import { MARKETS } from '../../catalog/markets.ts';
 import { checkOf } from '../../contract/request/validate.ts';
 import { closed, word } from '../../contract/schemas/components.ts';
+import { dayAfter } from '../../std/days.ts';
 import { CallError, type JsonMembers, type PriceService } from './service.ts';
 
 /** Maximum number of points in a result. */
@@ -113,10 +114,6 @@ const findPrices: Tool = {
   },
 };
 
-/** The day before a calendar day. */
-const dayBefore = (date: string): string =>
-  new Date(Date.parse(date) - 86_400_000).toISOString().slice(0, 10);
-
 /**
  * A price with its latest points. The request asks for one more point than the result shows, to
  * detect earlier points.
@@ -133,7 +130,7 @@ function shownPrice(record: Record, most: number, aggregate: unknown) {
     ...attributesOf(attributes as Record),
     receipt: { ...(conversion ?? { status: 'as-published' }), ...(aggregate ? { aggregate } : {}) },
     points: shown.map((point) => ({ ...point, ...currencyAndUnitOf(record) })),
-    ...(hasEarlier ? { earlierUpTo: dayBefore(first.periodStart ?? first.date) } : {}),
+    ...(hasEarlier ? { earlierUpTo: dayAfter(first.periodStart ?? first.date, -1) } : {}),
   };
 }
 

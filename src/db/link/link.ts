@@ -401,16 +401,26 @@ export class Link {
       this.#adopt(server);
       return server.status;
     }
-    const { client: other } = server;
-    const isIdle = await withTimeout(
-      sessionIsIdle(other, this.#client),
-      this.#options.silenceMs,
-    ).finally(() => destroySocket(other));
-    await pendingInput();
-    if (isIdle && this.#answeredAtMs < begun) {
-      throw new AnswerTimeout('the answers of the database are lost');
+    try {
+      if (this.#client === client) await this.#requireRunning(client, server.client, begun);
+    } finally {
+      destroySocket(server.client);
     }
     return server.status;
+  }
+
+  /**
+   * Checks over another connection that the server is running the late query of a connection, or
+   * has answered some statement meanwhile.
+   * @throws AnswerTimeout if the answer is lost, and the errors of the server
+   */
+  async #requireRunning(late: pg.Client, other: pg.Client, sinceMs: number): Promise<void> {
+    const isIdle = await withTimeout(sessionIsIdle(other, late), this.#options.silenceMs);
+    // The answer may have arrived meanwhile.
+    await pendingInput();
+    if (isIdle && this.#answeredAtMs < sinceMs) {
+      throw new AnswerTimeout('the answers of the database are lost');
+    }
   }
 
   /**

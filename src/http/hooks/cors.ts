@@ -36,8 +36,8 @@ export const originsOf = (setting: string): ReadonlySet<string> =>
   new Set(setting.split(',').filter((origin) => origin !== ''));
 
 /**
- * Lets @fastify/cors add a route: an OPTIONS request needs no credential. Call it before the hook
- * that requires the access rule of a route.
+ * Gives the OPTIONS route of @fastify/cors its access rule: a preflight has no credential. Call it
+ * before the hook that requires the access rule of each route.
  */
 export function openPreflights(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
@@ -59,7 +59,7 @@ export async function allowOrigins(
     allowedHeaders: ALLOWED,
     exposedHeaders: EXPOSED,
     maxAge: PREFLIGHT_SECONDS,
-    // It would be refused in plain text, without a problem.
+    // The strict check rejects other OPTIONS requests in plain text, without a problem.
     strictPreflight: false,
   });
 }

@@ -56,6 +56,8 @@ export function methods(app: FastifyInstance): (request: FastifyRequest) => void
     return allowed ? wrongMethod(allowed) : notFound(routedPathOf(request), table);
   };
   app.addHook('onRoute', ({ url, method }) => {
+    // The route of @fastify/cors, which passes requests on to the handler below.
+    if (url === '*') return;
     const known = table.get(url) ?? new Set<string>();
     for (const each of [method].flat()) known.add(each.toUpperCase());
     table.set(url, known);

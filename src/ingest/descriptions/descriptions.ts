@@ -159,7 +159,7 @@ const unitOfMeasure: FieldReader = (text, { description, reference }) => {
   return description.fail('unknown_unit', 'unitOfMeasure', message);
 };
 
-/** As the constraint of the column. */
+/** The constraint of the column has the same bound. */
 const LAUNCH_MAX = '2199-12-31';
 
 const launched: FieldReader = (text, { description }) => {

@@ -1,4 +1,5 @@
-import { daysIn, dayText, isDay, MONTHS } from '../parsing/dates.ts';
+import { calendarText } from '../../std/days.ts';
+import { daysIn, isDay, MONTHS } from '../parsing/dates.ts';
 
 /** The period that a date stands for. A month, quarter or year is dated on its last day. */
 export const PERIODS = ['day', 'month', 'quarter', 'year'] as const;
@@ -110,7 +111,7 @@ function dateTimeOf(groups: Readonly<Record<string, string | undefined>>): DateT
   const last = daysIn(Number(year), inYear);
   const inMonth = day === undefined ? last : Number(day);
   if (inMonth < 1 || inMonth > last) return null;
-  const date = dayText(Number(year), inYear, inMonth);
+  const date = calendarText(Number(year), inYear, inMonth);
   if (hour === undefined || minute === undefined) return { day: date, time: null, offset };
   if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return null;
   return { day: date, time: `${hour.padStart(2, '0')}:${minute}:${second}`, offset };
@@ -147,5 +148,5 @@ export function endOf(period: DatePeriod, day: string): string {
   const year = Number(day.slice(0, 4));
   const month = Number(day.slice(5, 7));
   const last = { month, quarter: 3 * Math.ceil(month / 3), year: 12 }[period];
-  return dayText(year, last, daysIn(year, last));
+  return calendarText(year, last, daysIn(year, last));
 }

@@ -1,5 +1,5 @@
 import { didYouMean } from '../../catalog/nearest.ts';
-import { dayAfter } from '../parsing/dates.ts';
+import { dayAfter } from '../../std/days.ts';
 import type { Factor } from '../parsing/decimals.ts';
 import type { Quotation } from '../records/source-record.ts';
 import { ownCopy } from '../records/texts.ts';

@@ -32,16 +32,6 @@ export function isDay(text: string): boolean {
   return day > 0 && day <= daysIn(Number(text.slice(0, 4)), Number(text.slice(5, 7)));
 }
 
-const two = (value: number): string => String(value).padStart(2, '0');
-
-/** Formats a day as YYYY-MM-DD; the month counts from 1. */
-export const dayText = (year: number, month: number, day: number): string =>
-  `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`;
-
-/** Adds days to a day. */
-export const dayAfter = (day: string, days: number): string =>
-  new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10);
-
 /** 2000-01-01T00:00Z, from which PostgreSQL counts. */
 const EPOCH_MS = 946_684_800_000;
 

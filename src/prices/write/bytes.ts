@@ -1,10 +1,9 @@
 import type { DecimalColumn } from '../../conversion/columns.ts';
+import { dayText } from '../../std/days.ts';
 
 /** ASCII text as bytes. */
 export const ascii = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-const DAY_MS = 86_400_000;
-const EPOCH_2000_MS = Date.UTC(2000, 0, 1);
 const MICROS_PER_DAY = 86_400_000_000;
 
 /** Bytes up to which copying one by one is faster than a call of `set`. */
@@ -13,10 +12,10 @@ const SHORT_BYTES = 24;
 const days = new Map<number, Buffer>();
 
 /** `YYYY-MM-DD` of a day counted from 2000-01-01; cached, because the same days recur. */
-function dayText(day: number): Buffer {
+function dayBytes(day: number): Buffer {
   let text = days.get(day);
   if (!text) {
-    text = ascii(new Date(EPOCH_2000_MS + day * DAY_MS).toISOString().slice(0, 10));
+    text = ascii(dayText(day));
     days.set(day, text);
   }
   return text;
@@ -118,7 +117,7 @@ export class ByteWriter {
 
   /** A day counted from 2000-01-01. */
   day(day: number): void {
-    this.put(dayText(day));
+    this.put(dayBytes(day));
   }
 
   /**
@@ -228,7 +227,7 @@ export class ByteWriter {
     let rest = micros - day * MICROS_PER_DAY;
     const fraction = rest % 1_000_000;
     rest = (rest - fraction) / 1_000_000;
-    this.put(dayText(day));
+    this.put(dayBytes(day));
     this.#bytes[this.#at++] = 0x54;
     this.#pair(Math.floor(rest / 3600), 0x3a);
     this.#pair(Math.floor(rest / 60) % 60, 0x3a);

@@ -76,6 +76,7 @@ fault(
   async (t) => {
     const { running, port, key } = await ofTwoWorkers(t);
     const replaced = counted(running, /all 2 workers were replaced/);
+    const dropped = counted(running, /"status":(499|"broken")/);
     const loads = [true, false].map((keepAlive) =>
       openLoad(t, { port, key }, QUESTIONS, RATE, keepAlive),
     );
@@ -101,6 +102,7 @@ fault(
     const begun = performance.now();
     running.child.kill('SIGTERM');
     t.equal(await running.ended, 0);
+    t.equal(dropped(), 0, 'each request that a worker has received is answered');
     return {
       replacements: CYCLES,
       requests: answers.length,

@@ -16,9 +16,28 @@ export async function lockWaits(pool: pg.Pool, like = '%'): Promise<number> {
   return rows[0].sessions;
 }
 
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * Locks prices and points exclusively, both or neither: a background query of the service that
+ * holds one and waits for the other would be a deadlock.
+ */
+async function lockBoth(client: pg.PoolClient): Promise<void> {
+  for (;;) {
+    await client.query('savepoint unlocked');
+    try {
+      await client.query('lock table price, series in access exclusive mode nowait');
+      return;
+    } catch (error) {
+      if ((error as pg.DatabaseError).code !== LOCK_NOT_AVAILABLE) throw error;
+      await client.query('rollback to savepoint unlocked');
+    }
+  }
+}
+
 /** Holds an exclusive lock on prices and points while work runs. */
 export const whileLocked = <T>(database: TestDatabase, work: () => Promise<T>): Promise<T> =>
   inTransaction(database.pool, async (client) => {
-    await client.query('lock table price, series in access exclusive mode');
+    await lockBoth(client);
     return work();
   });
