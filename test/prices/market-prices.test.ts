@@ -19,7 +19,7 @@ const FROM_SQL = { PRICE_BOOK_BYTES: '0' };
 const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 10 };
 
 /** True for a statement that selects the prices of a market. */
-const selects = (statement: string): boolean => statement.includes('price_at(');
+const selects = (statement: string): boolean => statement.includes('price_at');
 
 /** Filters of every market: by name and by id, one or several at once, and by code. */
 async function plansOf(database: TestDatabase, random: () => number): Promise<Plan[]> {

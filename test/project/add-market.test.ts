@@ -32,7 +32,7 @@ export const market = seedsOf('tungsten', {
 });
 `;
 
-/** The tests that the recipe names. */
+/** Tests that the recipe names; the others need its fourth step. */
 const TESTS = [
   'test/http/scopes.test.ts',
   'test/docs/examples.test.ts',
