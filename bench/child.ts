@@ -37,14 +37,14 @@ export async function serve(
       () => reject(new Error(`${file} did not start: ${said}`)),
       START_MAX_MS,
     );
-    const hear = (chunk: Buffer): void => {
+    const onData = (chunk: Buffer): void => {
       said = (said + chunk).slice(-10_000);
       const found = addressIn(said);
       if (found) resolve(found);
       if (found) clearTimeout(timer);
     };
-    child.stdout?.on('data', hear);
-    child.stderr?.on('data', hear);
+    child.stdout?.on('data', onData);
+    child.stderr?.on('data', onData);
     child.once('exit', () => reject(new Error(`${file} ended: ${said}`)));
   });
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;

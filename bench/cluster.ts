@@ -56,7 +56,7 @@ export interface Cluster {
   stop(): Promise<void>;
 }
 
-type Command = (...args: string[]) => Promise<string>;
+type RunCommand = (...args: string[]) => Promise<string>;
 
 /** The speed of the loads of a run. */
 export type Loads = Pick<
@@ -92,7 +92,7 @@ const LATER_ROUNDS_MAX = 5;
  * Loads 65,000 values of other prices in each round, and then a correction of each of them. The
  * best of all rounds counts: after the load of the table PostgreSQL vacuums and writes checkpoints.
  */
-async function loadAndCorrect(folder: string, command: Command, points: number) {
+async function loadAndCorrect(folder: string, command: RunCommand, points: number) {
   const [first, corrected] = ['later.csv', 'corrected.csv'].map((name) => join(folder, name)) as [
     string,
     string,
@@ -112,7 +112,12 @@ async function loadAndCorrect(folder: string, command: Command, points: number) 
 }
 
 /** Generates the data set and loads it. */
-async function load(folder: string, command: Command, url: string, points: number): Promise<Loads> {
+async function load(
+  folder: string,
+  command: RunCommand,
+  url: string,
+  points: number,
+): Promise<Loads> {
   const series = join(folder, 'series.csv');
   const descriptions = await writeDescriptions(folder, points);
   await writeSeries(series, points, (done, all) => {
@@ -162,14 +167,14 @@ interface Made extends Loads {
   readonly past: string;
 }
 
-type Query = (text: string, values?: readonly unknown[]) => Promise<pg.QueryResult>;
+type RunQuery = (text: string, values?: readonly unknown[]) => Promise<pg.QueryResult>;
 
 /** Fills a migrated database. */
 async function fill(
   folder: string,
-  command: Command,
+  command: RunCommand,
   url: string,
-  query: Query,
+  query: RunQuery,
   points: number,
 ): Promise<Made> {
   await command('db', 'seed', '--reference');
@@ -210,8 +215,8 @@ export async function startCluster(
   const before = madeIn(folder, points);
   const embedded = await openEmbedded(join(folder, 'data'), { settings: SETTINGS });
   const pool = new pg.Pool({ connectionString: embedded.url, max: 2 });
-  const query: Query = (text, values = []) => pool.query(text, [...values]);
-  const command: Command = (...args) =>
+  const query: RunQuery = (text, values = []) => pool.query(text, [...values]);
+  const command: RunCommand = (...args) =>
     run(process.execPath, [commands, ...args], { DATABASE_URL: embedded.url });
   await command('db', 'migrate');
   const made = before ?? (await fill(folder, command, embedded.url, query, points));

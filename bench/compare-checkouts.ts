@@ -49,7 +49,7 @@ const SIDES = [
   ['before', resolve(before)],
   ['after', HERE],
 ] as const;
-type Side = (typeof SIDES)[number][0];
+type SideName = (typeof SIDES)[number][0];
 
 /** The entry file of the commands; older checkouts have it elsewhere. */
 const commandsOf = (root: string): string => {
@@ -83,7 +83,7 @@ interface Measured {
 
 /** Samples one workload or small request, alternating between both sides. */
 async function inTurns(
-  clusters: Readonly<Record<Side, Cluster>>,
+  clusters: Readonly<Record<SideName, Cluster>>,
   contenders: readonly Contender[],
   workload: Workload,
   connections: number,
@@ -92,7 +92,7 @@ async function inTurns(
   const samples: Sample[] = [];
   const least = workload.name.startsWith('W4') ? 2 : 6;
   for (const contender of contenders) {
-    const side = contender.name.split(' ')[0] as Side;
+    const side = contender.name.split(' ')[0] as SideName;
     const length = { ms, least, limitMs: 120_000 };
     const taken = await sample(clusters[side], contender, workload, connections, length);
     if (taken) samples.push(taken);
@@ -106,7 +106,7 @@ const workloadOf = (name: string): Workload => ({
   title: name,
 });
 
-async function measureRequests(clusters: Readonly<Record<Side, Cluster>>): Promise<Measured[]> {
+async function measureRequests(clusters: Readonly<Record<SideName, Cluster>>): Promise<Measured[]> {
   const contenders: Contender[] = [];
   for (const [side, root] of SIDES) {
     const cluster = clusters[side];
@@ -150,8 +150,8 @@ async function measureRequests(clusters: Readonly<Record<Side, Cluster>>): Promi
 }
 
 /** Rows per second of loads of the same file into empty databases, alternately. */
-async function measureLoads(): Promise<Record<Side, number[]>> {
-  const rates: Record<Side, number[]> = { before: [], after: [] };
+async function measureLoads(): Promise<Record<SideName, number[]>> {
+  const rates: Record<SideName, number[]> = { before: [], after: [] };
   const folder = await mkdtemp(join(tmpdir(), 'prices-before-'));
   try {
     const series = join(folder, 'series.csv');

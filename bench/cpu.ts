@@ -71,7 +71,7 @@ export function memoryOf(pid: number): { readonly now: number; readonly peak: nu
 }
 
 /** Resets the peak, if the kernel allows it. */
-export function forgetPeak(pid: number, write: (path: string, text: string) => void): void {
+export function resetPeak(pid: number, write: (path: string, text: string) => void): void {
   try {
     write(`/proc/${pid}/clear_refs`, '5');
   } catch {

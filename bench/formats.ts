@@ -7,7 +7,7 @@ import { FORMATS, type Format } from '../src/contract/schemas/formats.ts';
 import { run, type Served } from './child.ts';
 import type { Cluster } from './cluster.ts';
 import { startService } from './contenders.ts';
-import { cpuSince, forgetPeak, memoryOf } from './cpu.ts';
+import { cpuSince, memoryOf, resetPeak } from './cpu.ts';
 import { MILLION_MARKET, writeMillion } from './dataset.ts';
 import { driverOf, type HttpRequest } from './http-client.ts';
 import { waitUntilIdle } from './idle.ts';
@@ -82,7 +82,7 @@ async function costOf(
     await warm(service, cluster.key);
     const driver = driverOf(service.address, 1);
     const ask = askFor(form, cluster.key);
-    forgetPeak(service.pid, writeFileSync);
+    resetPeak(service.pid, writeFileSync);
     const before = memoryOf(service.pid).now;
     const cold = await driver.send(ask);
     if (cold.status !== 200) throw new Error(`${form.format} answered ${cold.status}`);

@@ -88,13 +88,13 @@ export async function sizeCurve(cluster: Cluster, book: Served, plain: Served) {
 }
 
 /** A table with two services: with and without the price book. */
-interface Table {
+interface ServedTable {
   readonly cluster: Cluster;
   readonly book: Served;
   readonly plain: Served;
 }
 
-async function tableOf(cluster: Cluster): Promise<Table> {
+async function tableOf(cluster: Cluster): Promise<ServedTable> {
   const book = await startService(cluster);
   const plain = await startService(cluster, { PRICE_BOOK_BYTES: '0' });
   await waitUntilIdle(cluster, book.pid);
@@ -106,7 +106,7 @@ async function tableOf(cluster: Cluster): Promise<Table> {
  * more from minute to minute than the tables differ.
  */
 export async function tableCosts(clusters: readonly Cluster[]): Promise<TableCost[]> {
-  const tables: Table[] = [];
+  const tables: ServedTable[] = [];
   for (const cluster of clusters) tables.push(await tableOf(cluster));
   const costs: TableCost[] = [];
   for (const workload of WORKLOADS.filter(({ name }) => name === 'W2' || name === 'W3')) {

@@ -23,7 +23,7 @@ export interface HttpAnswer {
 }
 
 /** A keep-alive client of one server with so many connections. */
-export interface Driver {
+export interface HttpDriver {
   send(ask: HttpRequest, keepBody?: boolean): Promise<HttpAnswer>;
   close(): void;
 }
@@ -34,13 +34,13 @@ interface Undici {
     address: string,
     options: Readonly<Record<string, number>>,
   ) => {
-    dispatch(request: Readonly<Record<string, unknown>>, handler: Handler): void;
+    dispatch(request: Readonly<Record<string, unknown>>, handler: ResponseHandler): void;
     destroy(): Promise<void>;
   };
 }
 
 /** The callbacks of one answer. */
-interface Handler {
+interface ResponseHandler {
   onRequestStart(): void;
   onResponseStart(controller: unknown, status: number, headers: IncomingHttpHeaders): void;
   onResponseData(controller: unknown, chunk: Buffer): void;
@@ -53,7 +53,7 @@ const UNDICI: string = 'undici';
 const { Pool } = (await import(UNDICI)) as Undici;
 
 /** Makes a driver; undici leaves more CPU to the measured server than node:http. */
-export function driverOf(address: string, connections: number): Driver {
+export function driverOf(address: string, connections: number): HttpDriver {
   const pool = new Pool(address, { connections, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
   const send = (ask: HttpRequest, keepBody = false): Promise<HttpAnswer> =>
     new Promise((resolve, reject) => {
@@ -102,7 +102,7 @@ export interface Burst {
  * @throws when an answer has another status than expected
  */
 export async function burst(
-  driver: Driver,
+  driver: HttpDriver,
   ask: HttpRequest,
   connections: number,
   { ms, least, status }: { readonly ms: number; readonly least: number; readonly status: number },

@@ -18,7 +18,7 @@ import {
   outcomeDifference,
   stateDifference,
 } from './loads-oracle/compare.ts';
-import type { Outcome } from './loads-oracle/runner.ts';
+import type { CommandOutcome } from './loads-oracle/runner.ts';
 import { prepare, Side, siblingOf } from './loads-oracle/side.ts';
 import { type Step, sequenceOf } from './loads-oracle/steps.ts';
 import { log } from './log.ts';
@@ -83,13 +83,13 @@ const both = async <T, U>([before, after]: Pair<T>, work: (side: T) => Promise<U
 /** Number of commands by first words and exit code. */
 const tally = new Map<string, number>();
 
-function count(step: Step, { exitCode }: Outcome): void {
+function count(step: Step, { exitCode }: CommandOutcome): void {
   const [first = '', second = ''] = step.words;
   const what = `${first === 'withdraw' ? first : `${first} ${second}`}: ${exitCode}`;
   tally.set(what, (tally.get(what) ?? 0) + 1);
 }
 
-interface Found extends Difference {
+interface FoundDifference extends Difference {
   /** Index of the command in its sequence, from 0. */
   readonly at: number;
 }
@@ -106,7 +106,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-function noteWording(step: Step, [before, after]: Pair<Outcome>): void {
+function noteWording(step: Step, [before, after]: Pair<CommandOutcome>): void {
   if (isSameWording(before, after)) return;
   otherWording += 1;
   if (otherWording > 1) return;
@@ -131,7 +131,7 @@ async function takeSteps(
   sides: Pair<Side>,
   steps: readonly Step[],
   { isStepwise, isOneSchema }: { readonly isStepwise: boolean; readonly isOneSchema: boolean },
-): Promise<Found | null> {
+): Promise<FoundDifference | null> {
   for (const [at, step] of steps.entries()) {
     const outcomes = await both(sides, (side) => side.take(step));
     if (!isStepwise) count(step, outcomes[0]);
@@ -164,7 +164,7 @@ async function runSequence(
   steps: readonly Step[],
   name: string,
   isStepwise: boolean,
-): Promise<Found | null> {
+): Promise<FoundDifference | null> {
   const databases = ['before', 'after'].map((each) => `${prefix}_${each}`);
   const opened: Side[] = [];
   try {
@@ -187,7 +187,12 @@ async function runSequence(
 const quoted = (word: string): string => (/^[\w./:-]+$/.test(word) ? word : `'${word}'`);
 
 /** Prints a difference and the commands that lead to it. */
-function printFound(number: number, steps: readonly Step[], found: Found, folder: string): void {
+function printFound(
+  number: number,
+  steps: readonly Step[],
+  found: FoundDifference,
+  folder: string,
+): void {
   const { what, at, before, after } = found;
   const shown = (value: unknown): string => JSON.stringify(value, null, 1) ?? 'nothing';
   const lines = [

@@ -49,8 +49,12 @@ export async function measureManyConnections(
         if (taken) samples.push(taken);
       } catch (error) {
         const why = (error as Error).message;
-        const told = { contender: contender.name, workload: workload.name, connections: many, why };
-        failures.push(told);
+        failures.push({
+          contender: contender.name,
+          workload: workload.name,
+          connections: many,
+          why,
+        });
         if (!(error instanceof ContenderFailed)) continue;
         await contender.served.stop();
         break;

@@ -41,7 +41,7 @@ const shuffled = <T>(values: readonly T[]): T[] =>
 export class ContenderFailed extends Error {}
 
 /** Length of one burst of requests. */
-export interface Length {
+export interface BurstLength {
   readonly ms: number;
   /** Minimum number of requests, so that clock ticks do not matter. */
   readonly least: number;
@@ -58,7 +58,7 @@ export async function sample(
   { name, served, ask }: Contender,
   workload: Workload,
   connections: number,
-  { ms, least, limitMs }: Length,
+  { ms, least, limitMs }: BurstLength,
 ): Promise<Sample | null> {
   const asked = ask(workload);
   if (asked === null) return null;

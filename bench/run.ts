@@ -176,13 +176,13 @@ interface PartResults {
 }
 
 /** A part that `--only` names. */
-interface Part {
+interface BenchmarkPart {
   /** Points of the table; 0 for the smallest table. */
   readonly points: number;
   measure(cluster: Cluster): Promise<PartResults>;
 }
 
-const PARTS: Readonly<Record<string, Part>> = {
+const PARTS: Readonly<Record<string, BenchmarkPart>> = {
   formats: {
     points: 0,
     measure: async (cluster) => {
@@ -204,7 +204,7 @@ const PARTS: Readonly<Record<string, Part>> = {
 };
 
 /** Measures one part. A missed target sets the exit code. */
-async function runPart({ points, measure: measurePart }: Part): Promise<void> {
+async function runPart({ points, measure: measurePart }: BenchmarkPart): Promise<void> {
   const cluster = await startCluster(points, values.keep);
   try {
     const { ratios, forms } = await measurePart(cluster);

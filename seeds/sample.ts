@@ -63,8 +63,8 @@ const driversOf = (market: CheckedMarket, price: CheckedMarket['prices'][number]
 function samplePrice(market: CheckedMarket, price: CheckedMarket['prices'][number]): SamplePrice {
   const [category, frequency, launched] = price.assessed;
   const [incoterm, country, region] = price.delivery;
-  const terms = price.price ?? ([null, 'percent', ...price.payable] as const);
-  const [currency, unit, low, mid, high] = terms;
+  const values = price.price ?? ([null, 'percent', ...price.payable] as const);
+  const [currency, unit, low, mid, high] = values;
   return {
     code: price.code,
     name: price.name,

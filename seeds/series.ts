@@ -15,7 +15,7 @@ export interface Values {
 export interface SamplePoint extends Values {
   readonly date: string;
   readonly publishedAt: string;
-  /** What was published first, where that was wrong, and when the right values came. */
+  /** A wrong first publication, and the time of its correction. */
   readonly corrected?: Values & { readonly correctedAt: string };
 }
 
@@ -41,7 +41,7 @@ export function valueDays(price: SamplePrice): number[] {
   );
 }
 
-/** How much of a market's volatility is a price's own when it also follows drivers. */
+/** The share of a market's volatility that a price has apart from its drivers. */
 const ownShare = ({ category, drivers }: SamplePrice): number =>
   Object.keys(drivers).length === 0 ? 1 : category === 'Exchange' ? 0.06 : 0.2;
 
@@ -60,9 +60,9 @@ function usualTick({ currency, unit }: SamplePrice, mid: number): number {
   return (ticks[`${currency}/${unit}`] ?? Infinity) * 10_000;
 }
 
-interface Level {
+interface PriceLevel {
   readonly mid: number;
-  /** How much wider the spread is than on the last day. */
+  /** The spread, as a multiple of that of the last day. */
   readonly spread: number;
 }
 
@@ -70,7 +70,7 @@ interface Level {
  * Turns a logarithm, relative to the last day's, into a level. Payables move in points between
  * nothing and 120; what can be negative moves by sums; everything else by ratios.
  */
-function levelOf(price: SamplePrice): (logarithm: number) => Level {
+function levelOf(price: SamplePrice): (logarithm: number) => PriceLevel {
   const [low, mid, high] = [price.low, price.mid, price.high].map(scaledOf) as [
     number,
     number,
@@ -91,7 +91,7 @@ function levelOf(price: SamplePrice): (logarithm: number) => Level {
   };
 }
 
-/** How far a price moves in a year, in the terms of `levelOf`. */
+/** The movement of a price in a year, in the unit of `levelOf`. */
 const movement = (price: SamplePrice): number =>
   price.type === 'payable' ? 1 : price.volatility * ownShare(price);
 

@@ -5,49 +5,49 @@ import type { CurrencyIso } from './reference/currencies.ts';
 import type { UnitSlug } from './reference/units.ts';
 import type { NameOf, VALUES } from './reference/values.ts';
 
-type Entry<M extends MarketSlug> = Extract<(typeof MARKETS)[number], { slug: M }>;
+type MarketEntry<M extends MarketSlug> = Extract<(typeof MARKETS)[number], { slug: M }>;
 
 /** Every market has these three; they are written together, as `delivery`. */
 type DeliveryFilter = 'incoterms' | 'countries' | 'regions';
-type OwnFilter<M extends MarketSlug> = Exclude<Entry<M>['filters'][number], DeliveryFilter>;
+type OwnFilter<M extends MarketSlug> = Exclude<MarketEntry<M>['filters'][number], DeliveryFilter>;
 
 type NamesOf<K> = K extends keyof typeof VALUES ? NameOf<K> : never;
-type ValueOf<F extends MarketFilter> = NamesOf<(typeof DIMENSIONS)[F]['kind']> | null;
+type FilterValueOf<F extends MarketFilter> = NamesOf<(typeof DIMENSIONS)[F]['kind']> | null;
 type OwnValues<M extends MarketSlug> = {
-  readonly [F in OwnFilter<M> as (typeof DIMENSIONS)[F]['field']]: ValueOf<F>;
+  readonly [F in OwnFilter<M> as (typeof DIMENSIONS)[F]['field']]: FilterValueOf<F>;
 };
 type Dimensions<M extends MarketSlug> = [OwnFilter<M>] extends [never]
   ? { readonly dimensions?: never }
   : { readonly dimensions: OwnValues<M> };
 
 /** Decimal text, exact. */
-type Decimal = `${number}`;
+type DecimalText = `${number}`;
 type Day = `${number}-${number}-${number}`;
 
-/** How strongly a price follows each shared movement: 1 is in step with it. */
+/** The weights of shared movements in a price: 1 is in step with one. */
 export type Drivers = { readonly [D in DriverName]?: number };
 
 /** Low, mid and high of the last day; a payable has neither currency nor unit of its own. */
-type Terms =
+type SeedValues =
   | {
       readonly price: readonly [
         currency: CurrencyIso,
         unit: Exclude<UnitSlug, 'percent'>,
-        low: Decimal,
-        mid: Decimal,
-        high: Decimal,
+        low: DecimalText,
+        mid: DecimalText,
+        high: DecimalText,
       ];
       readonly payable?: never;
     }
   | {
-      readonly payable: readonly [low: Decimal, mid: Decimal, high: Decimal];
+      readonly payable: readonly [low: DecimalText, mid: DecimalText, high: DecimalText];
       readonly price?: never;
     };
 
 /** One price as it stands in a seed file of the market `M` with the products `P`. */
 export type SeedPrice<M extends MarketSlug, P extends string> = Dimensions<M> &
-  Terms & {
-    readonly code: `CP-${Entry<M>['prefix']}-${number}`;
+  SeedValues & {
+    readonly code: `CP-${MarketEntry<M>['prefix']}-${number}`;
     readonly name: string;
     readonly shortName: string;
     readonly product: P;
@@ -57,11 +57,11 @@ export type SeedPrice<M extends MarketSlug, P extends string> = Dimensions<M> &
       launched: Day,
     ];
     readonly delivery: readonly [
-      incoterm: ValueOf<'incoterms'>,
-      country: ValueOf<'countries'>,
-      region: ValueOf<'regions'>,
+      incoterm: FilterValueOf<'incoterms'>,
+      country: FilterValueOf<'countries'>,
+      region: FilterValueOf<'regions'>,
     ];
-    /** What is no filter: value added tax, form, footprint, reference of a payable. */
+    /** Attributes without a filter: value added tax, form, footprint, reference of a payable. */
     readonly specification?: Readonly<Record<string, string>>;
     /** In place of the drivers of its product or market. */
     readonly drivers?: Drivers;
@@ -75,9 +75,9 @@ export type SeedProduct = readonly [
 ];
 
 interface SeedMarket<M extends MarketSlug, P extends string> {
-  /** How far its series move in a year: standard deviation of the logarithm. */
+  /** The movement of its series in a year: standard deviation of the logarithm. */
   readonly volatility: number;
-  /** What the outright prices of this market follow, where their product says nothing else. */
+  /** Drivers of the outright prices of this market whose product has none. */
   readonly drivers: Drivers;
   readonly productDrivers?: { readonly [Product in P]?: Drivers };
   /** Products by the slug that their ids are made from. */
@@ -89,7 +89,7 @@ interface SeedMarket<M extends MarketSlug, P extends string> {
 export interface CheckedMarket extends Omit<SeedMarket<MarketSlug, string>, 'prices'> {
   readonly slug: MarketSlug;
   readonly prices: readonly (Omit<SeedPrice<'copper', string>, 'code' | 'dimensions'> &
-    Terms & {
+    SeedValues & {
       readonly code: string;
       readonly dimensions?: Readonly<Record<string, string | null>>;
     })[];

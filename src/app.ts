@@ -157,15 +157,15 @@ function priceBook(
   app.decorate('book', book);
   if (book === null) return null;
   const checkRevision = () => client.link.newestRevision();
-  let forget = () => {};
+  let unsubscribe = () => {};
   app.addHook('onListen', async () => {
-    forget = client.link.onCommit(() => {
+    unsubscribe = client.link.onCommit(() => {
       book.refresh(checkRevision).catch(onError);
     });
     book.fill(checkRevision).catch(onError);
   });
   app.addHook('onClose', async () => {
-    forget();
+    unsubscribe();
     await book.close();
   });
   return book;

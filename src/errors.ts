@@ -36,7 +36,7 @@ export const PROBLEMS = {
   schema_outdated: [503, 'The database schema is not the one this version needs'],
   auth_unavailable: [503, 'Credentials cannot be checked at the moment'],
   shutting_down: [503, 'The service is shutting down'],
-  revision_not_here: [503, 'The server that answers does not have this state yet'],
+  revision_not_here: [503, 'The server that answers does not have this revision yet'],
   query_timeout: [504, 'The database took too long'],
 } as const satisfies Record<string, readonly [number, string]>;
 

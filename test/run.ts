@@ -131,13 +131,13 @@ function defaultsFor(args: string[], jobs: number, output: string): string[] {
 }
 
 /** The exit code and counts of a run of tap. */
-interface Ran {
+interface TapRun {
   readonly code: number;
   readonly tally: Tally;
   readonly files: ReadonlyMap<string, Tally>;
 }
 
-async function runTap(args: string[], jobs: number, env: NodeJS.ProcessEnv): Promise<Ran> {
+async function runTap(args: string[], jobs: number, env: NodeJS.ProcessEnv): Promise<TapRun> {
   const folder = await makeFolder();
   const output = join(folder.path, 'output.tap');
   try {
@@ -165,7 +165,7 @@ async function runAll(
   env: NodeJS.ProcessEnv,
   compiled: string,
 ) {
-  const all: Ran[] = [];
+  const all: TapRun[] = [];
   // Below the project: tap writes the results of a file outside of it into the root of the project.
   await mkdir(join(ROOT, '.tap'), { recursive: true });
   const programs = await mkdtemp(join(ROOT, '.tap', 'groups-'));

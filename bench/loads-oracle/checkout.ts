@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Answer, Outcome, Task } from './runner.ts';
+import type { CommandOutcome, Task, TaskAnswer } from './runner.ts';
 
 const RUNNER = fileURLToPath(new URL('runner.ts', import.meta.url));
 
@@ -13,13 +13,13 @@ const COMMAND_MAX_MS = 120_000;
 const ENVIRONMENT = { DATABASE_URL: '', LOG_LEVEL: 'info', LOAD_JUMP_FACTOR: '', DATA_DIR: '' };
 
 /** A task before `Checkout` assigns its id. */
-type Work = Task extends infer T ? (T extends Task ? Omit<T, 'id'> : never) : never;
+type TaskWithoutId = Task extends infer T ? (T extends Task ? Omit<T, 'id'> : never) : never;
 
 /** A checkout of the project, with one process that runs its commands in sequence. */
 export class Checkout {
   readonly folder: string;
   private readonly child: ChildProcess;
-  private readonly waiting = new Map<number, (answer: Answer) => void>();
+  private readonly waiting = new Map<number, (answer: TaskAnswer) => void>();
   private last = 0;
   private said = '';
 
@@ -35,7 +35,7 @@ export class Checkout {
     this.child.stderr?.on('data', (chunk) => {
       this.said = (this.said + chunk).slice(-4_000);
     });
-    this.child.on('message', (answer: Answer) => this.waiting.get(answer.id)?.(answer));
+    this.child.on('message', (answer: TaskAnswer) => this.waiting.get(answer.id)?.(answer));
     this.child.on('exit', () => {
       const error = `the process of ${folder} ended: ${this.said}`;
       for (const [id, resolve] of this.waiting) resolve({ id, error });
@@ -43,7 +43,7 @@ export class Checkout {
   }
 
   /** Runs a command of `prices` in a folder, on a database. */
-  async run(url: string, folder: string, words: readonly string[]): Promise<Outcome> {
+  async run(url: string, folder: string, words: readonly string[]): Promise<CommandOutcome> {
     const { outcome } = await this.ask({ kind: 'command', url, folder, words });
     if (!outcome) throw new Error(`${this.folder}: no outcome`);
     return outcome;
@@ -58,10 +58,10 @@ export class Checkout {
     if (this.child.connected) this.child.disconnect();
   }
 
-  private async ask(work: Work): Promise<Answer> {
+  private async ask(work: TaskWithoutId): Promise<TaskAnswer> {
     this.last += 1;
     const id = this.last;
-    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const { promise, resolve } = Promise.withResolvers<TaskAnswer>();
     this.waiting.set(id, resolve);
     const timer = setTimeout(
       () => resolve({ id, error: `no answer for ${COMMAND_MAX_MS} ms` }),

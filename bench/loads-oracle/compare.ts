@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Outcome } from './runner.ts';
-import { type Names, plainOf } from './state.ts';
+import type { CommandOutcome } from './runner.ts';
+import { type DatabaseNames, plainOf } from './state.ts';
 
 /** A difference between the two sides. */
 export interface Difference {
@@ -29,11 +29,11 @@ const placesOf = (text: string): string[] =>
 
 /** Compares the results of a command on both sides; null if they are equivalent. */
 export function outcomeDifference(
-  [before, after]: readonly [Outcome, Outcome],
-  [namesBefore, namesAfter]: readonly [Names, Names],
+  [before, after]: readonly [CommandOutcome, CommandOutcome],
+  [namesBefore, namesAfter]: readonly [DatabaseNames, DatabaseNames],
 ): Difference | null {
   if (before.exitCode !== after.exitCode) {
-    const shown = ({ exitCode, stdout, stderr }: Outcome) => ({ exitCode, stdout, stderr });
+    const shown = ({ exitCode, stdout, stderr }: CommandOutcome) => ({ exitCode, stdout, stderr });
     return { what: 'exit code', before: shown(before), after: shown(after) };
   }
   const places = [before, after].map(({ stderr }) => placesOf(stderr));
@@ -49,14 +49,14 @@ export function outcomeDifference(
 }
 
 /** Normalizes readable output: without revisions, epochs, checksums and times. */
-const wordingOf = ({ stdout }: Outcome): string =>
+const wordingOf = ({ stdout }: CommandOutcome): string =>
   stdout
     .replace(/\b[0-9a-z]{12,40}\.(\d+)/g, 'revision $1')
     .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?\S*/g, 'now')
     .replace(/\b[0-9a-f]{64}\b/g, 'sum');
 
 /** True if both outputs have the same wording; reported only, because wording may change. */
-export const isSameWording = (before: Outcome, after: Outcome): boolean =>
+export const isSameWording = (before: CommandOutcome, after: CommandOutcome): boolean =>
   jsonOf(before.stdout) !== undefined || wordingOf(before) === wordingOf(after);
 
 /** Compares lists of lines; null if they are equal. */
@@ -75,14 +75,17 @@ function linesDifference(
   return { what: `${what}: order or number of lines`, before: before.length, after: after.length };
 }
 
-type State = ReadonlyMap<string, readonly string[]>;
+type DatabaseContents = ReadonlyMap<string, readonly string[]>;
 
 /** The columns of a table, by the members of its lines. */
 const columnsOf = (lines: readonly string[]): string[] =>
   lines[0] === undefined ? [] : Object.keys(JSON.parse(lines[0]));
 
 /** Compares the common columns of the common tables. */
-export function stateDifference(before: State, after: State): Difference | null {
+export function stateDifference(
+  before: DatabaseContents,
+  after: DatabaseContents,
+): Difference | null {
   for (const [table, lines] of before) {
     const other = after.get(table);
     if (other === undefined) continue;
@@ -98,13 +101,13 @@ export function stateDifference(before: State, after: State): Difference | null 
 }
 
 /** A change of the feed without positions, epochs and times of the run. */
-const changeOf = (text: string, names: Names): string =>
+const changeOf = (text: string, names: DatabaseNames): string =>
   JSON.stringify(plainOf(JSON.parse(text), names));
 
 /** Compares the feeds of both sides, change by change. */
 export function feedDifference(
   [before, after]: readonly [readonly string[], readonly string[]],
-  [namesBefore, namesAfter]: readonly [Names, Names],
+  [namesBefore, namesAfter]: readonly [DatabaseNames, DatabaseNames],
 ): Difference | null {
   return linesDifference(
     'the change feed',

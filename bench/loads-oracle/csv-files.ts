@@ -60,9 +60,9 @@ const BAD_CELLS: Readonly<Record<string, readonly string[]>> = {
   publishedAt: ['2026-01-06', 'now', '2099-01-01T00:00:00Z', '2026-01-06T25:00:00Z'],
 };
 
-type Cells = Record<string, string>;
+type CellTexts = Record<string, string>;
 
-function pointRow(random: Random, code: string): Cells {
+function pointRow(random: Random, code: string): CellTexts {
   const mid = midOf(random);
   const isRange = Number(mid) > 0 && Number(mid) < 130 && random.chance(0.4);
   return {
@@ -81,7 +81,7 @@ function pointRow(random: Random, code: string): Cells {
 }
 
 /** Rows of points; duplicates come only from injected faults. */
-function pointRows(random: Random, codes: readonly string[]): Cells[] {
+function pointRows(random: Random, codes: readonly string[]): CellTexts[] {
   const rows = Array.from({ length: random.int(1, 7) }, () => pointRow(random, random.pick(codes)));
   const seen = new Set<string>();
   return rows.filter(({ code, date }) => {
@@ -92,13 +92,13 @@ function pointRows(random: Random, codes: readonly string[]): Cells[] {
   });
 }
 
-const textOf = (columns: readonly string[], rows: readonly Cells[], end = '\n'): string =>
+const textOf = (columns: readonly string[], rows: readonly CellTexts[], end = '\n'): string =>
   [columns.join(','), ...rows.map((row) => columns.map((each) => row[each] ?? '').join(','))]
     .map((line) => `${line}${end}`)
     .join('');
 
 /** Corrupts one to three rows, each by one cell or by duplication. */
-function spoilRows(random: Random, rows: Cells[]): void {
+function spoilRows(random: Random, rows: CellTexts[]): void {
   for (let left = random.int(1, 3); left > 0; left -= 1) {
     const row = random.pick(rows);
     if (random.chance(0.2)) rows.push({ ...row, mid: midOf(random) });
@@ -134,7 +134,7 @@ const DESCRIPTION = ['market', 'name', 'shortName', 'product', 'priceCategory', 
 const MORE_DESCRIPTION = ['frequency', 'currency', 'unitOfMeasure', 'assessmentLaunchedAt'];
 const DIMENSIONS = ['purity', 'region', 'specification'];
 
-function descriptionOf(random: Random, code: string): Cells {
+function descriptionOf(random: Random, code: string): CellTexts {
   return {
     code,
     market: 'nickel',
@@ -183,7 +183,7 @@ export function csvPoints(random: Random): TextFile {
 /** Descriptions of new or known prices, with points. */
 export function csvDescriptions(random: Random): TextFile {
   const codes = random.some([...NEW_CODES, 'OR-NI-1', 'OR-NI-2'], 1, 3);
-  const rows: Cells[] = codes.map((code) => {
+  const rows: CellTexts[] = codes.map((code) => {
     const row = descriptionOf(random, code);
     return random.chance(0.6) ? { ...row, ...pointRow(random, code) } : row;
   });
@@ -193,7 +193,7 @@ export function csvDescriptions(random: Random): TextFile {
     }
   }
   if (random.chance(0.15)) {
-    const row = rows[random.int(0, codes.length - 1)] as Cells;
+    const row = rows[random.int(0, codes.length - 1)] as CellTexts;
     const column = random.pick(Object.keys(BAD_DESCRIPTIONS));
     row[column] = random.pick(BAD_DESCRIPTIONS[column] ?? ['']);
   }

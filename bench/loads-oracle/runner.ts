@@ -21,16 +21,16 @@ export type Task =
   | { readonly kind: 'feed'; readonly id: number; readonly url: string };
 
 /** The result of a command. */
-export interface Outcome {
+export interface CommandOutcome {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /** The answer to a task: an outcome, or the changes of a feed as JSON texts. */
-export interface Answer {
+export interface TaskAnswer {
   readonly id: number;
-  readonly outcome?: Outcome;
+  readonly outcome?: CommandOutcome;
   readonly changes?: readonly string[];
   /** A failure of the runner itself. */
   readonly error?: string;
@@ -97,7 +97,7 @@ const REFERENCES =
   ) ?? '';
 
 /** A page of the feed. */
-interface Page {
+interface FeedPage {
   readonly changes: readonly string[];
   readonly next: string;
 }
@@ -121,7 +121,7 @@ async function feedOf(url: string): Promise<string[]> {
     const markets = MARKETS.map((each: { slug: string }) => each.slug);
     const changes: string[] = [];
     for (let after: string | null = null; ; ) {
-      const page: Page = await readPage(sources, { markets, after, limit: 500 });
+      const page: FeedPage = await readPage(sources, { markets, after, limit: 500 });
       if (page.changes.length === 0) return changes;
       changes.push(...page.changes);
       after = page.next;
@@ -131,7 +131,7 @@ async function feedOf(url: string): Promise<string[]> {
   }
 }
 
-async function answerOf(task: Task): Promise<Answer> {
+async function answerOf(task: Task): Promise<TaskAnswer> {
   try {
     if (task.kind === 'feed') return { id: task.id, changes: await feedOf(task.url) };
     return { id: task.id, outcome: await run(task) };

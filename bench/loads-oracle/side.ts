@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Checkout } from './checkout.ts';
 import { BASE } from './csv-files.ts';
-import type { Outcome } from './runner.ts';
-import { type Names, namesOf, stateOf } from './state.ts';
+import type { CommandOutcome } from './runner.ts';
+import { type DatabaseNames, namesOf, stateOf } from './state.ts';
 import { BATCH, type Step } from './steps.ts';
 
 /** Address of another database of the same server. */
@@ -43,14 +43,14 @@ export class Side {
   }
 
   /** Writes the files of a step and runs its command. */
-  async take({ words, files }: Step): Promise<Outcome> {
+  async take({ words, files }: Step): Promise<CommandOutcome> {
     for (const [name, content] of Object.entries(files)) {
       await writeFile(join(this.folder, name), content);
     }
     return this.checkout.run(this.url, this.folder, await this.numbered(words));
   }
 
-  names(): Promise<Names> {
+  names(): Promise<DatabaseNames> {
     return namesOf(this.client, this.began);
   }
 

@@ -7,10 +7,10 @@ interface Column {
   readonly type: string;
 }
 
-type Row = Readonly<Record<string, string | null>>;
+type RowTexts = Readonly<Record<string, string | null>>;
 
 /** Names for the numbers of one database, so that two databases can be compared. */
-export interface Names {
+export interface DatabaseNames {
   /** Place of a batch in the ledger, by its number. */
   readonly batches: ReadonlyMap<string, string>;
   /** Names of rows, by kind and identity. */
@@ -44,7 +44,7 @@ const IDENTITIES = `
   union all select 'value ' || id, kind || ' ' || slug from dimension_value`;
 
 /** Reads the names of the identities of a database. */
-export async function namesOf(client: pg.Client, began: string): Promise<Names> {
+export async function namesOf(client: pg.Client, began: string): Promise<DatabaseNames> {
   const rows = await client.query<string[]>({ text: IDENTITIES, rowMode: 'array' });
   const batches = await client.query('select id::text from load_batch order by id');
   return {
@@ -57,7 +57,7 @@ export async function namesOf(client: pg.Client, began: string): Promise<Names> 
 /** `now` for a time of the run; an earlier time comes from a file and stays. */
 const momentOf = (text: string, began: string): string => (text >= began ? 'now' : text);
 
-function cellOf({ name, type }: Column, text: string | null, names: Names): string | null {
+function cellOf({ name, type }: Column, text: string | null, names: DatabaseNames): string | null {
   if (text === null) return null;
   if (isBatch(name)) return names.batches.get(text) ?? 'no batch';
   const kind = kindOf(name);
@@ -66,7 +66,7 @@ function cellOf({ name, type }: Column, text: string | null, names: Names): stri
 }
 
 /** The ledger row of an undo has a batch number in its file name and hash. */
-function withoutNumber(row: Row, names: Names): Row {
+function withoutNumber(row: RowTexts, names: DatabaseNames): RowTexts {
   if (row['format'] !== 'undo') return row;
   const file = row['file_name']?.replace(/^\d+/, (id) => names.batches.get(id) ?? id) ?? null;
   return { ...row, file_name: file, sha256: null };
@@ -91,14 +91,14 @@ const textOf = ({ name, type }: Column): string =>
 /** All rows of the tables of a database, by table, in a notation that two databases share. */
 export async function stateOf(
   client: pg.Client,
-  names: Names,
+  names: DatabaseNames,
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const { rows: all } = await client.query<Column>(COLUMNS);
   const state = new Map<string, readonly string[]>();
   for (const table of new Set(all.map((each) => each.table))) {
     const columns = all.filter((each) => each.table === table && !IGNORED.test(each.name));
     const list = columns.map((each) => `${textOf(each)} as ${quoted(each.name)}`).join(', ');
-    const { rows } = await client.query<Row>(`select ${list} from ${quoted(table)}`);
+    const { rows } = await client.query<RowTexts>(`select ${list} from ${quoted(table)}`);
     const lines = rows.map((row) => {
       const cells = columns.map((each) => [each.name, cellOf(each, row[each.name] ?? null, names)]);
       return JSON.stringify(withoutNumber(Object.fromEntries(cells), names));
@@ -117,7 +117,7 @@ const FREE_MEMBERS = new Set(['message', 'when', 'startedAt', 'finishedAt', 'rec
 const REVISION = /^[0-9a-z]{8,40}\.(\d+)$/;
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
 
-function textValue(key: string, text: string, names: Names, isUndo: boolean): unknown {
+function textValue(key: string, text: string, names: DatabaseNames, isUndo: boolean): unknown {
   if (key === 'revision') return text.replace(REVISION, 'revision $1');
   if (MOMENT.test(text)) return momentOf(text, names.began);
   if (isUndo && key === 'sha256') return null;
@@ -128,7 +128,7 @@ function textValue(key: string, text: string, names: Names, isUndo: boolean): un
 }
 
 /** A JSON value without wording, identities and times. */
-export function plainOf(value: unknown, names: Names, key = '', isUndo = false): unknown {
+export function plainOf(value: unknown, names: DatabaseNames, key = '', isUndo = false): unknown {
   if (Array.isArray(value)) return value.map((each) => plainOf(each, names, key, isUndo));
   if (typeof value === 'object' && value !== null) {
     const isOfUndo = (value as Record<string, unknown>)['format'] === 'undo';

@@ -41,7 +41,7 @@ const WEIGHTS = [
 ] as const;
 
 /** Properties of a file on which options depend. */
-interface Kind {
+interface FileKind {
   readonly isText: boolean;
   /** True if it states its vintage. */
   readonly hasVintage: boolean;
@@ -51,7 +51,7 @@ interface Kind {
 const hasLines = ({ ending }: TextFile): boolean => !/^[.](xlsx|xml)$/.test(ending);
 
 /** The options that every format takes. */
-function loadOptions(random: Random, number: number, { isText, hasVintage }: Kind): string[] {
+function loadOptions(random: Random, number: number, { isText, hasVintage }: FileKind): string[] {
   return [
     ...(random.chance(0.12) ? ['--dry-run'] : []),
     ...(random.chance(0.7) ? ['--allow-corrections', '--reason', `reason ${number}`] : []),
@@ -67,11 +67,11 @@ function loadOptions(random: Random, number: number, { isText, hasVintage }: Kin
 const VINTAGES = ['2026-01-20', '2026-01-20', '2026-02-20', '2025-12-20', '2026-03-20'];
 
 /** Writes the commands of one sequence. */
-class Writer {
+class SequenceWriter {
   readonly steps: Step[] = [];
   private readonly random: Random;
   /** Words of earlier loads, so that a file can be loaded again. */
-  private readonly loads: { readonly words: string[]; readonly kind: Kind }[] = [];
+  private readonly loads: { readonly words: string[]; readonly kind: FileKind }[] = [];
 
   constructor(random: Random) {
     this.random = random;
@@ -127,7 +127,7 @@ class Writer {
     this.push(words, files, { isText: hasLines(file), hasVintage: false });
   }
 
-  private push(words: string[], files: Step['files'], kind: Kind): void {
+  private push(words: string[], files: Step['files'], kind: FileKind): void {
     this.loads.push({ words, kind });
     const options = loadOptions(this.random, this.number, kind);
     this.steps.push({ words: [...words, ...options], files });
@@ -224,7 +224,7 @@ class Writer {
 /** The commands of a sequence; the same for the same seed and number. */
 export function sequenceOf(seed: string, number: number): readonly Step[] {
   const random = new Random(`loads ${seed} ${number}`);
-  const writer = new Writer(random);
+  const writer = new SequenceWriter(random);
   for (let left = random.int(6, 14); left > 0; left -= 1) writer.add();
   // Finally compares the whole ledger and the data hash.
   writer.steps.push({ words: ['load', 'log', '--json', '--limit', '99'], files: {} });

@@ -1,12 +1,12 @@
 /**
  * The naive implementation on the same tables: Kysely rows, objects, and Fastify's serialisation by
- * a response schema. It reads the newest state, converts nothing and checks no credentials.
+ * a response schema. It reads the newest revision, converts nothing and checks no credentials.
  */
 import Fastify from 'fastify';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 
-interface Body {
+interface RequestBody {
   readonly filters: {
     readonly codes?: readonly string[];
     readonly regions?: readonly string[];
@@ -44,7 +44,7 @@ const columns = DIMENSIONS.map(
   (name) => `json_build_object('id', ${name}.uuid, 'name', ${name}.name) as ${name}`,
 ).join(', ');
 
-async function pricesOf({ filters }: Body) {
+async function pricesOf({ filters }: RequestBody) {
   const conditions = [sql`market.slug = 'nickel'`];
   if (filters.codes) conditions.push(sql`price.code = any(${filters.codes}::text[])`);
   if (filters.regions) conditions.push(sql`region.name = any(${filters.regions}::text[])`);
@@ -63,7 +63,7 @@ async function pricesOf({ filters }: Body) {
   return rows;
 }
 
-async function seriesOf(ids: readonly number[], { filters }: Body) {
+async function seriesOf(ids: readonly number[], { filters }: RequestBody) {
   let query = db
     .selectFrom('series')
     .select(['price_id', 'date', 'low', 'mid', 'high', 'published_at', 'corrections'])
@@ -121,7 +121,7 @@ const response = {
 
 const app = Fastify({ logger: false, bodyLimit: 1 << 20 });
 app.post('/', { schema: { response } }, async (request) => {
-  const body = request.body as Body;
+  const body = request.body as RequestBody;
   const prices = await pricesOf(body);
   const points = body.options?.includeSeries
     ? await seriesOf(

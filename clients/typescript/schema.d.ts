@@ -3294,7 +3294,7 @@ export interface components {
                 readonly "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `overloaded`: The service is overloaded. `database_unavailable`: The database cannot be reached. `schema_outdated`: The database schema is not the one this version needs. `auth_unavailable`: Credentials cannot be checked at the moment. `shutting_down`: The service is shutting down. `revision_not_here`: The server that answers does not have this state yet */
+        /** @description `overloaded`: The service is overloaded. `database_unavailable`: The database cannot be reached. `schema_outdated`: The database schema is not the one this version needs. `auth_unavailable`: Credentials cannot be checked at the moment. `shutting_down`: The service is shutting down. `revision_not_here`: The server that answers does not have this revision yet */
         readonly Refusal503: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];

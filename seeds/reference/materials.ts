@@ -6,7 +6,7 @@ export const GRADES = {
   'ceramic-glass': 'Ceramic/Glass',
 } as const;
 
-/** What a processing fee pays for; `None` where a material is sold. */
+/** Services that a processing fee pays for; `None` where a material is sold. */
 export const SERVICES = {
   none: 'None',
   'tolling-conversion': 'Tolling conversion',

@@ -1,4 +1,4 @@
-interface Unit {
+interface SeedUnit {
   readonly name: string;
   readonly symbol: string;
   /** Code of UNECE Recommendation 20; null where it has none. */
@@ -15,7 +15,7 @@ const unit = (
   rec20: string | null,
   dimension: string,
   factor: string,
-): Unit => ({ name, symbol, rec20, dimension, factor });
+): SeedUnit => ({ name, symbol, rec20, dimension, factor });
 
 /**
  * Units of measure by slug. Mass factors are exact by definition: the international pound of

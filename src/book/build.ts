@@ -154,7 +154,7 @@ export async function buildEdition(
 }
 
 /** The changes that a refresh reads. */
-interface Difference {
+interface RefreshChanges {
   readonly changed: readonly BookPriceChange[];
   readonly points: number;
 }
@@ -166,7 +166,7 @@ export async function differenceOf(
   { revisions }: Edition,
   newest: NewestRevision,
   signal: AbortSignal,
-): Promise<Difference> {
+): Promise<RefreshChanges> {
   const until = revisionOf(newest, market.slug);
   if (until === revisions.market) return { changed: [], points: 0 };
   const changed = await priceChanges(context.reads, market.slug, revisions.market, until, signal);
@@ -247,7 +247,7 @@ export async function refreshEdition(
   slot: MarketSlot,
   before: Edition,
   newest: NewestRevision,
-  { changed }: Difference,
+  { changed }: RefreshChanges,
   signal: AbortSignal,
 ): Promise<Edition> {
   const { reads } = context;

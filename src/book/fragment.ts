@@ -257,7 +257,7 @@ export class DeflatedBlock extends CacheEntry {
   }
 
   /**
-   * Keeps the last piece: most requests ask for the same days.
+   * Caches the last piece: most requests ask for the same days.
    * @param bytes bytes of the piece that the block does not share
    */
   setLastPiece(from: number, to: number, hasComma: boolean, piece: Piece, bytes: number): void {

@@ -53,7 +53,7 @@ export const addExport = command({
   summary: 'write all data with its past into a folder',
   description:
     'Writes prices, reference data, rates, loads, revisions and all that was superseded into a ' +
-    'folder, as one committed state, with a manifest of SHA-256 sums. API keys are left out.',
+    'folder, as of one revision, with a manifest of SHA-256 sums. API keys are left out.',
   args: [['<folder>', 'a folder that is empty or not there yet']],
   options: [
     repeatable('--market <slug>', 'only prices of this market; may be repeated'),
@@ -90,8 +90,8 @@ export const addImport = command({
   args: [['<folder>', 'the folder of the export']],
   options: [json()],
   help: `
-Every file is compared with its SHA-256 before anything is written. What is not as it must be is
-refused with exit code 3. It needs the account that owns the tables.
+Every file is compared with its SHA-256 before anything is written. An archive or a database that
+fails a check is refused with exit code 3. It needs the account that owns the tables.
 
 Example:
   ${PROGRAM} db migrate

@@ -54,7 +54,7 @@ const optionDescription = (option: Option): string => {
 };
 
 /** Commands with a common first word. */
-interface Group {
+interface CommandGroup {
   readonly summary: string;
   readonly description: string;
   /** Loads the module of the commands; returns its function that adds them to the group. */
@@ -96,7 +96,7 @@ const GROUPS = {
       return addTokenCommands;
     },
   },
-} satisfies Record<string, Group>;
+} satisfies Record<string, CommandGroup>;
 
 /**
  * Builds the command line. Errors are thrown; the process does not exit.

@@ -18,11 +18,11 @@ const stderrScreen = (): Screen => ({
 });
 
 /** Progress of long work: a text, rows or bytes of an archive, or the step of a load. */
-type State = string | ArchiveProgress | LoadProgress;
+type ProgressState = string | ArchiveProgress | LoadProgress;
 
 /** Progress display of long work. */
 export interface Progress {
-  update(state: State): void;
+  update(state: ProgressState): void;
   /** Clears the progress line of a terminal. */
   end(): void;
 }
@@ -92,7 +92,7 @@ function shownLoad({ step, rows, bytes, bytesTotal }: LoadProgress, seconds: num
   return { phase: step, text: facts.join(' · '), share: read, linesDue };
 }
 
-function shownOf(state: State, seconds: number): Shown {
+function shownOf(state: ProgressState, seconds: number): Shown {
   if (typeof state === 'string') {
     const linesDue = Math.floor(seconds / EVERY_PIPED_S);
     return { phase: 'text', text: state, share: null, linesDue };

@@ -3,7 +3,7 @@ import { addressFault, databaseAddressFault, networksFault } from './addresses.t
 import { REMOVED_SETTINGS, SETTINGS, type Setting } from './settings.ts';
 
 type Settings = typeof SETTINGS;
-type ValueOf<S extends Setting> = S extends { kind: 'whole' }
+type SettingValue<S extends Setting> = S extends { kind: 'whole' }
   ? number
   : S extends { kind: 'choice' }
     ? S['values'][number]
@@ -11,12 +11,12 @@ type ValueOf<S extends Setting> = S extends { kind: 'whole' }
 type Optional = {
   [K in keyof Settings]: Settings[K] extends { default: unknown } ? never : K;
 }[keyof Settings];
-type Values = { [K in Exclude<keyof Settings, Optional>]: ValueOf<Settings[K]> } & {
-  [K in Optional]?: ValueOf<Settings[K]>;
+type SettingValues = { [K in Exclude<keyof Settings, Optional>]: SettingValue<Settings[K]> } & {
+  [K in Optional]?: SettingValue<Settings[K]>;
 };
 
 /** The validated settings, frozen. */
-export type Config = Readonly<Values>;
+export type Config = Readonly<SettingValues>;
 
 /** Invalid settings. Each line names a variable, never a secret. */
 export class ConfigError extends ExpectedError {

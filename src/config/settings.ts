@@ -167,7 +167,7 @@ export const SETTINGS = {
     50,
     0,
     10_000,
-    'How long a request waits for the revision of its x-min-revision',
+    'Longest wait of a request for the revision of its x-min-revision',
   ),
   READY_LAG_MS_MAX: whole(
     1_000,

@@ -12,7 +12,7 @@ interface PriceBasis {
 }
 
 /** The requested currency and unit. Null keeps that of the price. At least one is given. */
-interface Target {
+interface ConversionTarget {
   readonly currency: number | null;
   readonly unit: Unit | null;
 }
@@ -47,7 +47,11 @@ export const refused = (reason: 'incompatible-unit' | 'no-rate'): Outcome => ({
  * dimension. A currency without any rate is refused.
  * @param rates null if no source holds any rate
  */
-export function outcomeOf(price: PriceBasis, target: Target, rates: RateTable | null): Outcome {
+export function outcomeOf(
+  price: PriceBasis,
+  target: ConversionTarget,
+  rates: RateTable | null,
+): Outcome {
   if (price.payable || price.currency === null) {
     return { status: 'not-applicable', reason: 'payable', conversion: null };
   }

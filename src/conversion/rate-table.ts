@@ -129,7 +129,7 @@ export interface Segment {
 }
 
 /** The last visited day with a rate of each leg, and of both. */
-interface Seen {
+interface LastRates {
   from: number;
   to: number;
   both: number;
@@ -138,7 +138,7 @@ interface Seen {
 const isNear = (seen: number, day: number): boolean => day - seen <= RATE_DAYS_BACK;
 
 /** The currencies that a day lacks: both, if their rates were published on different days. */
-function lackingOn({ from, to }: Legs, seen: Seen, day: number): readonly CurrencyRates[] {
+function lackingOn({ from, to }: Legs, seen: LastRates, day: number): readonly CurrencyRates[] {
   if (isNear(seen.both, day)) return [];
   const legs = [from, to].filter((each) => each !== null);
   const lacking = legs.filter((each) => !isNear(each === from ? seen.from : seen.to, day));
@@ -155,7 +155,7 @@ function computedSegments(pair: Legs): Segment[] {
   const segments: Segment[] = [];
   let first = Number.NEGATIVE_INFINITY;
   let lacking: readonly CurrencyRates[] = legs;
-  const seen: Seen = { from: first, to: first, both: first };
+  const seen: LastRates = { from: first, to: first, both: first };
   for (let day = begin; day <= end + 1; day += 1) {
     const [hasFrom, hasTo] = [hasRate(pair.from, day), hasRate(pair.to, day)];
     if (hasFrom) seen.from = day;

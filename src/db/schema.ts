@@ -3,7 +3,7 @@ import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
 /** The revision that wrote a row, set by a default and triggers. */
 type Revision = ColumnType<string, never, never>;
 
-interface Service {
+interface ServiceRow {
   id: GeneratedAlways<number>;
   epoch: string;
   /** Number of changes of API keys, counted by triggers. */
@@ -226,7 +226,7 @@ interface KeyAudit {
 type History<T> = T & { revision_to: string };
 
 export interface Database {
-  service: Service;
+  service: ServiceRow;
   market: MarketRow;
   revision: RevisionRow;
   revision_scope: RevisionScope;

@@ -22,7 +22,7 @@ const instantOf = (micros) => {
 const BEFORE_ALL = '1971-01-01T00:00:00Z';
 
 /** A bisection over commits for the corrections of one price. */
-class Search {
+class Bisection {
   requestsLeft = REQUESTS_MAX;
   found = [];
   /** True if the sum of corrections fell, because a withdrawn point was published again. */
@@ -97,7 +97,7 @@ class Search {
 }
 
 async function searched(question) {
-  const search = new Search(question);
+  const search = new Bisection(question);
   const now = await search.at(question.asOf);
   if (now.sum === 0) return { corrections: [], isWhole: true };
   const { warnings } = await search.at(BEFORE_ALL);

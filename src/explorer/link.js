@@ -186,7 +186,7 @@ export const addressOf = (path, parameters) => {
 };
 
 /** The options of a view that change numbers. */
-const termsOf = ({ currency, unit, average, asOf }) => [
+const optionsOf = ({ currency, unit, average, asOf }) => [
   ['currency', currency],
   ['unitOfMeasure', unit],
   ['aggregate', average && `${average}:average`],
@@ -212,7 +212,7 @@ export const seriesRequests = (view) =>
       ['dateFrom', view.from],
       ['dateTo', view.to],
       ['includeSeries', 'true'],
-      ...termsOf(view),
+      ...optionsOf(view),
     ]),
   }));
 
@@ -224,7 +224,7 @@ export const listRequest = ({ market, filters, currency, unit, asOf }, limit, cu
   addressOf(`v3/prices/${encodeURIComponent(market)}`, [
     ...Object.entries(filters).flatMap(([name, values]) => values.map((each) => [name, each])),
     ['includeSummary', 'true'],
-    ...termsOf({ currency, unit, asOf }),
+    ...optionsOf({ currency, unit, asOf }),
     ['limit', limit],
     ['cursor', cursor],
   ]);

@@ -35,7 +35,7 @@ export const WaitNote = ({ wait }) => html`
 export const AwayNote = ({ since, shown, again }) => html`
   <p class="note bad" role="alert">
     <strong>The service cannot be reached since ${clockTime(since)}.</strong>${' '}
-    ${shown ? `What you see is of ${clockTime(shown)}.` : 'There is nothing to show yet.'}${' '}
+    ${shown ? `The page shows data of ${clockTime(shown)}.` : 'There is nothing to show yet.'}${' '}
     <button type="button" onClick=${again}>Try again</button>
   </p>
 `;

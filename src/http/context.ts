@@ -16,7 +16,7 @@ export type Access = { readonly scope: Scope } | 'some-market' | 'any' | 'none';
 
 /** The state of one request. The hooks of `pipeline.ts` fill it in their order. */
 export class RequestContext {
-  /** Cancels the statements of the request if its client disconnects or its deadline expires. */
+  /** Cancels the statements of the request if its client disconnects or its deadline passes. */
   readonly work: RequestWork;
   /** Bytes written to its connection before this request. */
   readonly bytesBefore: number;

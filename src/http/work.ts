@@ -20,7 +20,7 @@ type RejectWait = (reason: unknown) => void;
 
 /**
  * Cancellation of the work for one request: its statements are cancelled if the client disconnects
- * or the deadline expires. The deadline does not apply while the body arrives, while the response
+ * or the deadline passes. The deadline does not apply while the body arrives, while the response
  * is sent, or to a long poll. The signal is created at its first use, because most requests need
  * none.
  *
@@ -41,7 +41,7 @@ export class RequestWork {
     this.#deadlineMs = deadlineMs;
   }
 
-  /** Aborts if the client disconnects or the deadline expires. */
+  /** Aborts if the client disconnects or the deadline passes. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#reason !== null) this.#controller.abort(this.#reason);

@@ -50,7 +50,7 @@ const MINUTE_MS = 60_000;
 /** Whole milliseconds of a monotonic clock. */
 export const monotonicMs = (): number => Math.floor(performance.now());
 
-interface Entry {
+interface BucketEntry {
   /** Theoretical arrival time: when the bucket is full again, in `monotonicMs`. */
   fullAt: number;
   /** Requests counted since the last exchange with other instances. */
@@ -62,7 +62,7 @@ interface Entry {
   rate: Rate | null;
 }
 
-const newEntry = (fullAt: number): Entry => ({
+const newEntry = (fullAt: number): BucketEntry => ({
   fullAt,
   taken: 0,
   takenBefore: 0,
@@ -71,7 +71,7 @@ const newEntry = (fullAt: number): Entry => ({
 });
 
 /** The state of an unknown name. */
-const FULL_BUCKET: Readonly<Entry> = newEntry(0);
+const FULL_BUCKET: Readonly<BucketEntry> = newEntry(0);
 
 /**
  * Token buckets by name, as the generic cell rate algorithm (ITU-T I.371): one number each. A name
@@ -79,7 +79,7 @@ const FULL_BUCKET: Readonly<Entry> = newEntry(0);
  * times are those of `monotonicMs`.
  */
 export class Buckets {
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, BucketEntry>();
   readonly #namesMax: number;
   /** Share over all names, used for a name without a known share. */
   readonly #share = new PeerShare();
@@ -173,7 +173,7 @@ export class Buckets {
     }
   }
 
-  #entryOf(name: string, nowMs: number): Entry {
+  #entryOf(name: string, nowMs: number): BucketEntry {
     const entry = this.#entries.get(name) ?? newEntry(nowMs);
     // Moved to the end, so that the first entry is the least recently used one.
     this.#entries.delete(name);
@@ -193,14 +193,14 @@ export class Buckets {
    * report, it is assumed to have as many requests as this instance.
    * @param left tokens left by the counts known here
    */
-  #unreported({ share, taken, takenBefore }: Readonly<Entry>, left: number): number {
+  #unreported({ share, taken, takenBefore }: Readonly<BucketEntry>, left: number): number {
     const own = taken + takenBefore;
     const known = share.isKnown ? share : this.#share;
     const likely = known.isKnown ? known.peerRequests(own) : this.#peers * own + 1;
     return Math.min(likely, this.#peers * Math.max(Math.ceil(left + 2 * own), 0));
   }
 
-  #available(entry: Readonly<Entry>, interval: number, burst: number, nowMs: number) {
+  #available(entry: Readonly<BucketEntry>, interval: number, burst: number, nowMs: number) {
     const owed = Math.max(entry.fullAt - nowMs, 0) / interval;
     const remaining = Math.max(Math.floor(burst - owed + 1e-9), 0);
     const unreported = remaining === 0 ? this.#unreported(entry, burst - owed) : 0;

@@ -49,8 +49,8 @@ t.test('an impossible export or import is reported in a line, with an exit code'
   const { url } = await seededDatabase(t);
   const folder = await archivePath(t);
   const db = (...args: string[]) => prices(t, { DATABASE_URL: url }, 'db', ...args);
-  const stranger = await db('export', folder, '--market', 'nikel');
-  t.match(stranger, { code: 2, stderr: /--market nikel: .* did you mean nickel\?/ });
+  const misspelt = await db('export', folder, '--market', 'nikel');
+  t.match(misspelt, { code: 2, stderr: /--market nikel: .* did you mean nickel\?/ });
   t.match(await db('export', folder, '--format', 'xml'), {
     code: 2,
     stderr: /csv, ndjson, parquet/,

@@ -68,13 +68,13 @@ t.test(
     const requests = Array.from({ length: 250 }, (_, index) => ({
       ...request(values),
       slug: MARKETS[index % 2] ?? '',
-      moment: rows[index % (rows.length + 1)] ?? {},
+      past: rows[index % (rows.length + 1)] ?? {},
     }));
     let answered = 0;
-    await forAll(requests, async ({ moment, ...each }) => {
-      const before = await send(was, each, moment);
+    await forAll(requests, async ({ past, ...each }) => {
+      const before = await send(was, each, past);
       if (before.status === 200) answered += 1;
-      t.same(await send(now, each, moment), before, JSON.stringify({ ...each, ...moment }));
+      t.same(await send(now, each, past), before, JSON.stringify({ ...each, ...past }));
     });
     t.ok(answered > 50);
     const get = (service: typeof was, url: string) => service.request({ method: 'GET', url });

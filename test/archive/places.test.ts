@@ -56,7 +56,7 @@ t.test('an export that fails leaves nothing behind and can be tried again', asyn
   t.ok((await readdir(folder)).includes('manifest.json'));
 });
 
-t.test('an export is one state of the data, whatever is committed meanwhile', async (t) => {
+t.test('an export is one revision of the data, whatever is committed meanwhile', async (t) => {
   const { client, pool } = await testDatabase(t, { seeded: true });
   const folder = await archivePath(t);
   let isOver = false;

@@ -29,10 +29,10 @@ const SEED = 20_270_101;
 const REQUESTS = 300;
 
 /** A snapshot selector: empty for the newest revision, a revision, or an instant. */
-type Moment = { readonly revision?: string; readonly asOf?: string };
+type Past = { readonly revision?: string; readonly asOf?: string };
 
-/** The newest state, every revision, and a microsecond before and at each commit. */
-async function momentsOf({ pool }: TestDatabase): Promise<Moment[]> {
+/** The newest revision, every revision, and a microsecond before and at each commit. */
+async function pastsOf({ pool }: TestDatabase): Promise<Past[]> {
   const { rows } = await pool.query(`
     select revision_text(number) as revision,
       to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as "asOf"
@@ -63,16 +63,16 @@ const files = new Map<ArchiveFormat, Record<string, string>>();
 
 let original: TestDatabase;
 let service: Service;
-const requests: (PriceRequest & { moment: Moment })[] = [];
+const requests: (PriceRequest & { past: Past })[] = [];
 t.before(async () => {
   original = await testDatabase(t, { seeded: true });
   for (const change of Object.values(CHANGES)) await change(original, t);
   service = await listeningOn(t, original);
   const request = anyRequest(randomOf(SEED));
   const values = await valuesOf(original);
-  const moments = await momentsOf(original);
+  const pasts = await pastsOf(original);
   for (let number = 0; number < REQUESTS; number += 1) {
-    requests.push({ ...request(values), moment: moments[number % moments.length] ?? {} });
+    requests.push({ ...request(values), past: pasts[number % pasts.length] ?? {} });
   }
   for (const format of ARCHIVE_FORMATS) {
     files.set(format, await contentsOf(await exported(t, original.client, format)));
@@ -84,12 +84,12 @@ async function sameAnswers(
   copy: Service,
 ): Promise<void> {
   let answered = 0;
-  await forAll(requests, async ({ moment, ...request }) => {
-    const was = await send(service, request, moment);
-    const now = await send(copy, request, moment);
+  await forAll(requests, async ({ past, ...request }) => {
+    const was = await send(service, request, past);
+    const now = await send(copy, request, past);
     if (was.status === 200) answered += 1;
     if (now.status === was.status && now.text === was.text) return;
-    test.same(now, was, JSON.stringify({ ...request, ...moment }));
+    test.same(now, was, JSON.stringify({ ...request, ...past }));
   });
   recordFigures('F44', { 'answers compared': requests.length + GETS.length });
   test.ok(answered > REQUESTS / 2, `${answered} of ${REQUESTS} were no refusals, seed ${SEED}`);

@@ -141,7 +141,7 @@ t.test('thousands of random ids hide no burst and fill no memory', async (t) => 
   }
   await pool.query(`alter table key_audit disable trigger all; delete from key_audit`);
   await denied.close();
-  t.same(await actsOf(db), [], 'one that is refused more rarely is forgotten');
+  t.same(await actsOf(db), [], 'one that is refused more rarely is evicted');
 });
 
 t.test('a burst that cannot be noted fails nothing but itself', async (t) => {

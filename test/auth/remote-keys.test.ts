@@ -71,7 +71,7 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
   }
   let count = 0;
   let patience = 50;
-  // On a stalled machine a short timeout may expire before the request has arrived.
+  // On a stalled machine a short timeout may elapse before the request has arrived.
   await until('a question arrives', async () => {
     patience *= 2;
     count = await fetchesOf('silence', () => {}, patience);

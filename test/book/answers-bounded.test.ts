@@ -9,7 +9,7 @@ type Test = Parameters<typeof serviceOn>[0];
 async function filled(test: Test, database: TestDatabase, bytes = 2 ** 29) {
   const service = await serviceOn(test, database, { PRICE_BOOK_BYTES: String(bytes) });
   const { book } = service.app;
-  if (book === null) throw new Error('the service keeps no book');
+  if (book === null) throw new Error('the service has no price book');
   await service.post(BULK_MARKET.slug, {});
   await book.settled();
   return { service, book };
@@ -35,14 +35,14 @@ for (const coding of ['identity', 'gzip']) {
     // Each of them is a warning, which is of this answer alone.
     const codes = Array.from({ length: 400 }, (_, index) => `NOBODY-${index}`);
     const from = (day: number) => ({ filters: { codes, dateFrom: `2026-06-${day}` } });
-    const remembered = async (day: number) => {
+    const cachedBytes = async (day: number) => {
       await ask(service, from(day), coding);
       return ask(service, from(day), coding);
     };
-    await remembered(10);
+    await cachedBytes(10);
     const before = book.budget.state.bytes;
     let bytes = 0;
-    for (let day = 11; day < 30; day += 1) bytes += await remembered(day);
+    for (let day = 11; day < 30; day += 1) bytes += await cachedBytes(day);
     t.ok(bytes > 500_000, `${bytes} bytes`);
     const counted = book.budget.state.bytes - before;
     t.ok(counted >= bytes, `${counted} of ${bytes} bytes count`);

@@ -30,7 +30,7 @@ const SENT = {
   coding: null,
 };
 
-const keep = (answers: SentAnswers, request: string) => answers.add(request, SENT, NEWEST, PARTS);
+const add = (answers: SentAnswers, request: string) => answers.add(request, SENT, NEWEST, PARTS);
 
 t.test('slices that are joined have the same bytes, the big ones as they were', async (t) => {
   const joined = joinedSlices(PARTS);
@@ -42,7 +42,7 @@ t.test('slices that are joined have the same bytes, the big ones as they were', 
 t.test('a cached answer is a copy, all of it counted', async (t) => {
   const budget = new Budget(2 ** 30);
   const answers = new SentAnswers(budget);
-  keep(answers, 'asked');
+  add(answers, 'asked');
   const { slices = [], length } = answers.get('asked') ?? {};
   t.ok(Buffer.concat(slices).equals(WHOLE));
   t.equal(length, WHOLE.length);
@@ -59,12 +59,12 @@ t.test(
   'the least recently used answer goes first, and one that is newer takes its place',
   async (t) => {
     const alone = new Budget(2 ** 30);
-    keep(new SentAnswers(alone), 'alone');
+    add(new SentAnswers(alone), 'alone');
     const budget = new Budget(2.5 * alone.state.bytes);
     const answers = new SentAnswers(budget);
-    for (const request of ['one', 'other', 'one']) keep(answers, request);
+    for (const request of ['one', 'other', 'one']) add(answers, request);
     t.equal(budget.state.entries, 2);
-    keep(answers, 'last');
+    add(answers, 'last');
     const cached = ['one', 'other', 'last'].filter((request) => answers.get(request));
     t.same(cached, ['one', 'last']);
     t.same([budget.state.entries, budget.state.evictions], [2, 1]);

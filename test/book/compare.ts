@@ -25,23 +25,23 @@ type Test = Pick<typeof t, 'teardown' | 'equal' | 'ok'>;
 
 /** Sends a request to both services and reports a difference. */
 export async function compareOne(test: Test, twins: Twins, asked: BookRequest): Promise<number> {
-  const [kept, plain] = await Promise.all([
-    answerOf(twins.kept, asked),
+  const [cached, plain] = await Promise.all([
+    answerOf(twins.cached, asked),
     answerOf(twins.plain, asked),
   ]);
   const isSame =
-    kept.status === plain.status &&
-    kept.said.join('\n') === plain.said.join('\n') &&
-    kept.body.equals(plain.body);
-  if (!isSame) test.equal(kept.body.toString(), plain.body.toString(), JSON.stringify(asked));
+    cached.status === plain.status &&
+    cached.said.join('\n') === plain.said.join('\n') &&
+    cached.body.equals(plain.body);
+  if (!isSame) test.equal(cached.body.toString(), plain.body.toString(), JSON.stringify(asked));
   return plain.status;
 }
 
 /** Requests that continue an answer: its next page, and the same request at its revision. */
-async function followersOf({ kept }: Twins, asked: BookRequest): Promise<BookRequest[]> {
+async function followersOf({ cached }: Twins, asked: BookRequest): Promise<BookRequest[]> {
   const { options } = asked as { options: Readonly<Record<string, unknown>> };
   if (options['asOf'] !== undefined || options['revision'] !== undefined) return [];
-  const { status, headers, body } = await answerOf(kept, asked);
+  const { status, headers, body } = await answerOf(cached, asked);
   if (status !== 200) return [];
   const isJson = asked.accept === 'application/json';
   const cursor = isJson

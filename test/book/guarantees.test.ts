@@ -33,14 +33,14 @@ const ONE_POINT = `price_id = (select min(id) from price) and date = '2026-06-24
 
 t.test('a commit is in the next answer, and a refresh reads only what changed', async (t) => {
   const twins = await bulkTwins(t);
-  const { book, kept, database } = twins;
+  const { book, cached, database } = twins;
   await fill(twins);
   t.equal(book.counts.pointsRead, SIZE.prices * SIZE.points);
   for (let round = 1; round <= 5; round += 1) {
     const { counts } = book;
     const before = { ...counts };
     await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
-    const answer = await kept.post(ALL.slug, { filters: WEEK.filters, options: WEEK.options });
+    const answer = await cached.post(ALL.slug, { filters: WEEK.filters, options: WEEK.options });
     const [point] = answer.json.data[0].series.filter(
       (each: { date: string }) => each.date === '2026-06-24',
     );
@@ -54,16 +54,16 @@ t.test('a commit is in the next answer, and a refresh reads only what changed', 
   }
   const { pointsRead } = book.counts;
   await inRevision(database.pool, "update currency set symbol = 'US$'");
-  t.match((await kept.post(ALL.slug, {})).json.data[0], { currency: { symbol: 'US$' } });
+  t.match((await cached.post(ALL.slug, {})).json.data[0], { currency: { symbol: 'US$' } });
   t.equal(book.counts.pointsRead, pointsRead, 'reference data is no reason to read points');
   t.equal(await compareOne(t, twins, ALL), 200);
 });
 
 t.test('a commit is read as soon as its notification arrives, before any request', async (t) => {
   const twins = await bulkTwins(t);
-  const { kept, book, database } = twins;
+  const { cached, book, database } = twins;
   await fill(twins);
-  await kept.app.listen({ port: 0, host: '127.0.0.1' });
+  await cached.app.listen({ port: 0, host: '127.0.0.1' });
   await until('the link listens', () => database.client.link.reportsCommits);
   const { refreshes } = book.counts;
   await inRevision(database.pool, `update series set high = high + 1 where ${ONE_POINT}`);
@@ -103,7 +103,7 @@ const RATE = `insert into fx_rate (source, currency_id, date, rate)
 
 t.test('a walk is read from the book for as long as nothing of it was committed', async (t) => {
   const twins = await bulkTwins(t);
-  const { book, kept, database } = twins;
+  const { book, cached, database } = twins;
   await inRevision(
     database.pool,
     `with eur as (insert into currency (uuid, iso, name, symbol)
@@ -115,7 +115,7 @@ t.test('a walk is read from the book for as long as nothing of it was committed'
     const { answers } = book.counts;
     const body = { filters: WEEK.filters, options: { ...WEEK.options, limit: 10, ...options } };
     t.equal(await compareOne(t, twins, { ...WEEK, ...body }), 200);
-    const { nextCursor, revision } = (await kept.post(ALL.slug, body)).json.$metadata;
+    const { nextCursor, revision } = (await cached.post(ALL.slug, body)).json.$metadata;
     return { cursor: nextCursor, revision, ofBook: book.counts.answers - answers };
   };
   const first = await page({});
@@ -161,13 +161,13 @@ t.test('a longest answer gives the event loop back while it is written', async (
   const twins = await bulkTwins(t, {}, { prices: 60, points: 2_800 });
   const { turns } = twins.book;
   const longAnswer = async (): Promise<number> =>
-    (await twins.kept.post(ALL.slug, { options: ALL.options })).text.length / 2 ** 20;
+    (await twins.cached.post(ALL.slug, { options: ALL.options })).text.length / 2 ** 20;
   await fill(twins);
   // A repeated answer is cached whole and needs no encoding.
   for (let round = 0; round < 2; round += 1) await longAnswer();
   const { turns: before, points } = turns;
   const mb = await longAnswer();
-  t.ok(mb > 16, `${mb} MB: a shorter one is held as a whole`);
+  t.ok(mb > 16, `${mb} MB: a shorter one is cached as a whole`);
   t.ok(turns.points - points < 20_000, 'counted work alone would not yield');
   const passed = turns.turns - before;
   t.ok(passed >= Math.floor(mb / 1.2), `${passed} turns while ${mb} MB are written`);
@@ -183,7 +183,7 @@ t.test('the cache stays within its budget', async (t) => {
     await compareOne(t, twins, request);
     t.ok(budget.state.bytes <= limit, `${budget.state.bytes} bytes`);
   }
-  t.ok(budget.state.evictions > 0, `${budget.state.evictions} were forgotten`);
+  t.ok(budget.state.evictions > 0, `${budget.state.evictions} were evicted`);
   // Answers of a market may evict its own edition: at most once for each request.
   const { builds } = twins.book.counts;
   t.ok(builds >= MARKETS.length && builds <= MARKETS.length + 3, `${builds} editions were built`);
@@ -204,9 +204,9 @@ t.test('a database that was replaced is read again', async (t) => {
 });
 
 t.test('closing the service ends what the book has begun', async (t) => {
-  const { kept, book, database } = await bulkTwins(t);
+  const { cached, book, database } = await bulkTwins(t);
   const filling = fill({ book, database });
-  await kept.app.close();
+  await cached.app.close();
   await filling;
   t.ok(book.counts.builds < MARKETS.length);
 });

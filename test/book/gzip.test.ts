@@ -44,21 +44,21 @@ async function bothOf(
   const market = MARKETS.find((each) => each.slug === slug);
   if (!market) throw new Error(`no market ${slug}`);
   const plan = planOf(market, () => [], { filters, options });
-  const opened = await book.open(plan, await client.link.newestRevision());
-  if (!opened) throw new Error('not in the book');
-  const { sources, newest } = opened;
+  const openBook = await book.open(plan, await client.link.newestRevision());
+  if (!openBook) throw new Error('not in the book');
+  const { sources, newest } = openBook;
   const { signal } = new AbortController();
-  const state = await sources.snapshot(plan, newest);
-  const answer = await answerAt(sources, plan, state, { signal }).catch(() => null);
+  const snapshot = await sources.snapshot(plan, newest);
+  const answer = await answerAt(sources, plan, snapshot, { signal }).catch(() => null);
   const named = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const;
   const format: BookFormat = named[accept as keyof typeof named] ?? 'json';
-  const plain = answer && opened.body(answer, format, state, null);
-  const gzip = answer && opened.body(answer, format, state, 'gzip');
+  const plain = answer && openBook.body(answer, format, snapshot, null);
+  const gzip = answer && openBook.body(answer, format, snapshot, 'gzip');
   return plain && gzip && { plain: await bytesOf(plain), gzip: await bytesOf(gzip) };
 }
 
 for (const bytes of ['536870912', '3500000']) {
-  t.test(`gzip is the answer, whatever was kept of it: ${bytes} bytes`, async (t) => {
+  t.test(`gzip is the answer, whatever was cached of it: ${bytes} bytes`, async (t) => {
     const database = await testDatabase(t, { seeded: true });
     const service = await serviceOn(t, database, { PRICE_BOOK_BYTES: bytes });
     const { book } = service.app;
@@ -66,7 +66,7 @@ for (const bytes of ['536870912', '3500000']) {
     await fill({ book, database });
     const random = randomOf(3);
     const any = anyBookRequest(random);
-    const [values, by] = [await valuesOf(database), await filterValuesOf({ kept: service })];
+    const [values, by] = [await valuesOf(database), await filterValuesOf({ cached: service })];
     let seen = 0;
     let saved = 0;
     for (let round = 0; round < 400; round += 1) {

@@ -31,7 +31,7 @@ for (const [name, statement] of Object.entries(COMMITS)) {
       for (let times = 0; times < 3; times += 1) await compareOne(t, twins, request);
     }
     const before = twins.book.counts.repeats;
-    const old = await answerOf(twins.kept, CONVERTED);
+    const old = await answerOf(twins.cached, CONVERTED);
     t.equal(twins.book.counts.repeats, before + 1, 'the cached answer is sent again');
     await inRevision(database.pool, statement);
     for (const request of [CONVERTED, NATIVE]) {
@@ -39,7 +39,7 @@ for (const [name, statement] of Object.entries(COMMITS)) {
         t.equal(await compareOne(t, twins, request), 200);
       }
     }
-    t.not((await answerOf(twins.kept, CONVERTED)).body.toString(), old.body.toString());
+    t.not((await answerOf(twins.cached, CONVERTED)).body.toString(), old.body.toString());
   });
 }
 
@@ -51,12 +51,12 @@ t.test('an answer that names other markets is not that of who may not read them'
   const answerFor = async (key: string) => {
     const headers = { 'x-api-key': key };
     const url = '/v3/prices/nickel';
-    const answer = await twins.kept.request({ method: 'POST', url, headers, payload: body });
+    const answer = await twins.cached.request({ method: 'POST', url, headers, payload: body });
     return JSON.stringify(answer.json.$metadata.warnings).includes('copper');
   };
   const before = twins.book.counts.repeats;
-  for (let times = 0; times < 3; times += 1) t.equal(await answerFor(twins.kept.key), true);
+  for (let times = 0; times < 3; times += 1) t.equal(await answerFor(twins.cached.key), true);
   t.equal(twins.book.counts.repeats, before + 1, 'the cached answer is sent again');
   for (let times = 0; times < 3; times += 1) t.equal(await answerFor(few), false);
-  t.equal(await answerFor(twins.kept.key), true);
+  t.equal(await answerFor(twins.cached.key), true);
 });

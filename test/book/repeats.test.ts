@@ -9,7 +9,7 @@ await fill(database, { prices: 6, points: 40 });
 const service = await serviceOn(t, database, {});
 const plain = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
 const { book } = service.app;
-if (book === null) throw new Error('the service keeps no book');
+if (book === null) throw new Error('the service has no price book');
 await service.post(BULK_MARKET.slug, {});
 await book.settled();
 
@@ -76,7 +76,7 @@ for (const method of ['POST', 'GET', 'HEAD'] as const) {
   }
 }
 
-t.test('a 304 needs no answer, and one to a star is an answer that is remembered', async (t) => {
+t.test('a 304 needs no answer, and one to a star is an answer that is cached', async (t) => {
   const asking = { method: 'GET', accept: 'application/json', coding: 'identity' } as const;
   const { headers } = await ask(asking);
   const { etag } = headers as { etag: string };

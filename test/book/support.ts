@@ -3,14 +3,14 @@ import type t from 'tap';
 import type { PriceBook } from '../../src/book/book.ts';
 import type { TestDatabase } from '../support/database/database.ts';
 import { inTransaction } from '../support/database/minimal-data.ts';
-import { anyRequest, type PriceRequest, type Values } from '../support/fuzz/any-request.ts';
+import { anyRequest, type PriceRequest, type ValuesByMarket } from '../support/fuzz/any-request.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
 
 /** The service with a book and the service without, over one database. */
 export interface Twins {
   readonly database: TestDatabase;
-  readonly kept: Service;
+  readonly cached: Service;
   readonly plain: Service;
   readonly book: PriceBook;
 }
@@ -20,11 +20,11 @@ export async function twinsOn(
   database: TestDatabase,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Twins> {
-  const kept = await serviceOn(test, database, env);
+  const cached = await serviceOn(test, database, env);
   const plain = await serviceOn(test, database, { PRICE_BOOK_BYTES: '0' });
-  const { book } = kept.app;
-  if (book === null || plain.app.book !== null) throw new Error('one service keeps a book');
-  return { database, kept, plain, book };
+  const { book } = cached.app;
+  if (book === null || plain.app.book !== null) throw new Error('one service has a book');
+  return { database, cached, plain, book };
 }
 
 /** Brings all markets into the book, as far as they fit. */
@@ -42,11 +42,11 @@ const FORMATS = ['application/json', 'application/x-ndjson', 'text/csv'];
 export type FilterValues = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
 
 /** By market and filter: the names that its prices have. */
-export async function filterValuesOf({ kept }: Pick<Twins, 'kept'>): Promise<FilterValues> {
+export async function filterValuesOf({ cached }: Pick<Twins, 'cached'>): Promise<FilterValues> {
   const found = new Map<string, ReadonlyMap<string, readonly string[]>>();
   for (const { slug } of SPECIFIED) {
     const url = `/v3/prices/${slug}/filters`;
-    const { json } = await kept.request({ method: 'GET', url });
+    const { json } = await cached.request({ method: 'GET', url });
     const names = Object.entries(json.data as Record<string, { name: string }[]>).map(
       ([filter, values]) => [filter, values.map(({ name }) => name)] as const,
     );
@@ -58,7 +58,7 @@ export async function filterValuesOf({ kept }: Pick<Twins, 'kept'>): Promise<Fil
 /** Makes requests of every kind and format, by codes, by any filter, or of whole markets. */
 export function anyBookRequest(
   random: () => number,
-): (values: Values, by: FilterValues) => BookRequest {
+): (values: ValuesByMarket, by: FilterValues) => BookRequest {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   const any = anyRequest(random);
   return (values, by) => {

@@ -54,7 +54,7 @@ async function mortalServer(test: Test, { url }: TestDatabase) {
   const { port } = door.address() as AddressInfo;
   return {
     port,
-    /** Kills it without a word and starts another in its place. */
+    /** Kills it without a word and starts another instead. */
     dieAndRise: async (): Promise<void> => {
       running.child.kill('SIGKILL');
       await running.ended;
@@ -64,7 +64,7 @@ async function mortalServer(test: Test, { url }: TestDatabase) {
   };
 }
 
-interface Reader {
+interface FeedReader {
   /** Every change that it has worked off, in its order. */
   readonly worked: WireChange[];
   /** Reads until it has come to the position. */
@@ -72,19 +72,19 @@ interface Reader {
 }
 
 /** A reader that sometimes loses its unprocessed changes and continues on another server. */
-function forgetfulReader(ports: readonly number[], key: string, query: string): Reader {
+function interruptedReader(ports: readonly number[], key: string, query: string): FeedReader {
   const worked: WireChange[] = [];
-  const isThere = (place: string | null, end: string | null): boolean => {
+  const isThere = (position: string | null, end: string | null): boolean => {
     const numberOf = (text: string) => Number(text.split('.')[1]);
-    return place !== null && end !== null && numberOf(place) >= numberOf(end);
+    return position !== null && end !== null && numberOf(position) >= numberOf(end);
   };
   return {
     worked,
     until: async (end) => {
-      let place: string | null = null;
-      while (!isThere(place, end())) {
+      let position: string | null = null;
+      while (!isThere(position, end())) {
         const source: Source = { port: ports[upTo(ports.length - 1)] ?? 0, key };
-        const from = place === null ? '' : `&after=${place}`;
+        const from = position === null ? '' : `&after=${position}`;
         try {
           const parameters = `limit=${1 + upTo(30)}${query}${from}`;
           const { status, changes, next, text } = await fetchChanges(source, parameters);
@@ -96,7 +96,7 @@ function forgetfulReader(ports: readonly number[], key: string, query: string): 
           if (status !== 200 && status !== 204) throw new Error(text);
           const part = random() < 0.4 ? upTo(changes.length) : changes.length;
           worked.push(...changes.slice(0, part));
-          place = part === changes.length ? next : (worked.at(-1)?.seq ?? null);
+          position = part === changes.length ? next : (worked.at(-1)?.seq ?? null);
         } catch (error) {
           // Only broken connections are expected after a kill.
           if (!(error instanceof TypeError)) throw error;
@@ -172,12 +172,12 @@ t.test(
       all,
     );
     const keyOfOne = (slug: MarketSlug) => keyFor(database, [scopeOf(slug)]);
-    const readers: [slug: MarketSlug | null, reader: Reader][] = [
-      [null, forgetfulReader(ports, all, '')],
-      [null, forgetfulReader(ports, all, '&wait=1')],
-      ['nickel', forgetfulReader(ports, await keyOfOne('nickel'), '&wait=1')],
-      ['copper', forgetfulReader(ports, await keyOfOne('copper'), '')],
-      ['copper', forgetfulReader(ports, all, '&market=copper')],
+    const readers: [slug: MarketSlug | null, reader: FeedReader][] = [
+      [null, interruptedReader(ports, all, '')],
+      [null, interruptedReader(ports, all, '&wait=1')],
+      ['nickel', interruptedReader(ports, await keyOfOne('nickel'), '&wait=1')],
+      ['copper', interruptedReader(ports, await keyOfOne('copper'), '')],
+      ['copper', interruptedReader(ports, all, '&market=copper')],
     ];
     let isOver = false;
     let end: string | null = null;
@@ -208,7 +208,7 @@ t.test(
       const numbers = worked.map(({ seq }) => Number(seq.split('.')[1]));
       t.ok(
         numbers.every((each, index) => each > (numbers[index - 1] ?? 0)),
-        'each has a later place than the one before, however old its day',
+        'each has a later position than the one before, however old its day',
       );
     }
   },

@@ -76,8 +76,8 @@ t.test('a market that is not open is refused with the scope that it needs', asyn
   }
   const both = await ask('&market=nickel&market=cobalt', keyOf('three'));
   t.same([both.status, both.json.detail], [403, 'The scope prices:cobalt is needed here']);
-  const broken = await ask('&market=cobalt&limit=none&stranger=1', keyOf('nickel'));
-  t.equal(broken.status, 403, 'before anything else of the query is looked at');
+  const broken = await ask('&market=cobalt&limit=none&unknown=1', keyOf('nickel'));
+  t.equal(broken.status, 403, 'before anything else of the query is validated');
 });
 
 t.test('changes of several markets come together, in the order of the commits', async (t) => {

@@ -37,7 +37,7 @@ t.test('the feed has the changes of every commit, in order and exactly', async (
   t.same([...seen].sort(), ['corrected', 'price-added', 'price-changed', 'published', 'withdrawn']);
 });
 
-t.test('pages of any size make up the same feed, and every place leads on', async (t) => {
+t.test('pages of any size make up the same feed, and every position leads on', async (t) => {
   const { service } = await published(t, 12, 25);
   const whole = await readAll(service, 5_000);
   for (const limit of [1, 2, 3, 7, 50]) {
@@ -121,12 +121,12 @@ t.test('before and after are those of the past answers', async (t) => {
   const textOf = async (revision: number): Promise<string> =>
     (await database.pool.query('select revision_text($1) as text', [revision])).rows[0].text;
   const { data } = (await get(service)).json;
-  const stateOf = async (each: WireChange, revision: number, text?: string) => {
+  const valueAt = async (each: WireChange, revision: number, text?: string) => {
     const { code, market } = each;
-    const moment = text ? { asOf: text } : { revision: await textOf(revision) };
+    const past = text ? { asOf: text } : { revision: await textOf(revision) };
     const { json } = await service.post(market, {
       filters: { codes: [code] },
-      options: { includeSeries: true, ...moment },
+      options: { includeSeries: true, ...past },
     });
     const [record] = json.data;
     if (each.date !== null) {
@@ -143,10 +143,10 @@ t.test('before and after are those of the past answers', async (t) => {
     const what = `${each.operation} ${each.code} ${each.date} at ${revision}`;
     // A code may have been another price's before: the record of the day before is then of that.
     if (each.date !== null || each.operation === 'price-changed') {
-      t.strictSame(await stateOf(each, revision - 1), each.before, `${what}: before`);
+      t.strictSame(await valueAt(each, revision - 1), each.before, `${what}: before`);
     }
     if (each.operation !== 'withdrawn') {
-      t.strictSame(await stateOf(each, revision, each.recordedAt), each.after, `${what}: after`);
+      t.strictSame(await valueAt(each, revision, each.recordedAt), each.after, `${what}: after`);
     }
   }
 });

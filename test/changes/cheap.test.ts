@@ -20,11 +20,11 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** Rows of a table that a plan has looked at, also those that it passed over. */
-function lookedAt(node: PlanNode, table: string): number {
+/** Rows of a table that a plan has scanned, also those that it filtered out. */
+function rowsScanned(node: PlanNode, table: string): number {
   const isOwn = node['Relation Name'] === table;
   const rows = isOwn ? node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) : 0;
-  const below = (node.Plans ?? []).map((each) => lookedAt(each, table));
+  const below = (node.Plans ?? []).map((each) => rowsScanned(each, table));
   return below.reduce((sum, each) => sum + each, rows * node['Actual Loops']);
 }
 
@@ -71,7 +71,7 @@ async function positionOf({ pool }: TestDatabase, change: number): Promise<strin
   return rows[0]?.position ?? '';
 }
 
-t.test('a page looks at what it shows, however long the history is', async (t) => {
+t.test('a page scans what it shows, however long the history is', async (t) => {
   const database = await history(t);
   const { client, pool } = database;
   const statements: { sql: string; parameters: unknown[] }[] = [];
@@ -91,38 +91,38 @@ t.test('a page looks at what it shows, however long the history is', async (t) =
       after: position,
       limit,
     });
-    const looked = { series: 0, change_segment: 0 };
+    const scanned = { series: 0, change_segment: 0 };
     for (const { sql, parameters } of statements) {
       const explained = await pool.query(`explain (analyze, format json) ${sql}`, parameters);
       const [{ Plan }] = explained.rows[0]['QUERY PLAN'];
-      looked.series += lookedAt(Plan, 'series');
-      looked.change_segment += lookedAt(Plan, 'change_segment');
+      scanned.series += rowsScanned(Plan, 'series');
+      scanned.change_segment += rowsScanned(Plan, 'change_segment');
     }
-    return { changes, next: Number(next.split('.')[1]), looked };
+    return { changes, next: Number(next.split('.')[1]), scanned };
   };
   const loaded = PRICES * (POINTS + 1);
 
   const daily = await page(BULK_MARKET.slug, loaded + 1, PRICES);
   t.equal(daily.changes.length, PRICES);
-  t.equal(daily.looked.series, PRICES, 'of a day: one point of each price');
+  t.equal(daily.scanned.series, PRICES, 'of a day: one point of each price');
 
   const inside = await page(BULK_MARKET.slug, 50 * (POINTS + 1) + 300, 50);
   t.equal(inside.changes.length, 50);
-  t.equal(inside.looked.series, POINTS, 'inside of a load: the points of one price');
-  t.ok(inside.looked.change_segment < 60, `${inside.looked.change_segment} segments`);
+  t.equal(inside.scanned.series, POINTS, 'inside of a load: the points of one price');
+  t.ok(inside.scanned.change_segment < 60, `${inside.scanned.change_segment} segments`);
 
   const across = await page(BULK_MARKET.slug, 50 * (POINTS + 1) + 380, 50);
   t.equal(across.changes.length, 50);
-  t.equal(across.looked.series, 2 * POINTS);
+  t.equal(across.scanned.series, 2 * POINTS);
 
   const rare = await page('copper', 0, 1_000);
   t.equal(rare.changes.length, 1 + DAYS / 5);
   t.equal(rare.next, loaded + 1 + DAYS * PRICES + DAYS / 5);
-  t.equal(rare.looked.series, DAYS / 5, 'of a market among others: its own points');
-  t.ok(rare.looked.change_segment < 20, `${rare.looked.change_segment} segments`);
+  t.equal(rare.scanned.series, DAYS / 5, 'of a market among others: its own points');
+  t.ok(rare.scanned.change_segment < 20, `${rare.scanned.change_segment} segments`);
 
   const nothing = await page('copper', rare.next, 1_000);
   t.equal(nothing.changes.length, 0);
   // The newest one, and the one in which the position lies.
-  t.same([nothing.looked.series, nothing.looked.change_segment], [0, 2]);
+  t.same([nothing.scanned.series, nothing.scanned.change_segment], [0, 2]);
 });

@@ -7,7 +7,7 @@ const [file = '', ...addresses] = process.argv.slice(2);
 const key = process.env['SERVICE_KEY'] ?? '';
 
 /** The position of the last complete line; removes a partial line that a kill left. */
-function lastPlace(): string | null {
+function lastPosition(): string | null {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const end = text.lastIndexOf('\n') + 1;
   if (end < text.length) truncateSync(file, Buffer.byteLength(text.slice(0, end)));
@@ -20,11 +20,11 @@ function append(line: string): void {
   for (let at = 0; at < line.length; at += 50) appendFileSync(file, line.slice(at, at + 50));
 }
 
-let after = lastPlace();
+let after = lastPosition();
 for (let turn = 0; ; turn += 1) {
-  const place = after === null ? '' : `&after=${after}`;
+  const parameter = after === null ? '' : `&after=${after}`;
   try {
-    const answer = await fetch(`${addresses[turn % addresses.length]}?limit=7&wait=1${place}`, {
+    const answer = await fetch(`${addresses[turn % addresses.length]}?limit=7&wait=1${parameter}`, {
       headers: { 'x-api-key': key, accept: 'application/x-ndjson' },
     });
     if (answer.status !== 200 && answer.status !== 204) throw new Error(await answer.text());

@@ -13,7 +13,7 @@ import {
 } from '../support/database/minimal-data.ts';
 import { type ModelChange, publisherOn } from '../support/prices/random-commits.ts';
 
-interface Segment {
+interface FeedSegment {
   readonly revision: number;
   readonly price_id: number;
   readonly first_seq: number;
@@ -24,11 +24,12 @@ interface Segment {
 const SEGMENTS = `select revision::int, price_id, first_seq::int, price_changes, points
   from change_segment order by revision, price_id`;
 
-const segmentsOf = async (pool: pg.Pool): Promise<Segment[]> => (await pool.query(SEGMENTS)).rows;
+const segmentsOf = async (pool: pg.Pool): Promise<FeedSegment[]> =>
+  (await pool.query(SEGMENTS)).rows;
 
 /** The segments that some changes, given in their order, are to be numbered by. */
-function expectedSegments(changes: readonly ModelChange[]): Segment[] {
-  const segments = new Map<string, Segment>();
+function expectedSegments(changes: readonly ModelChange[]): FeedSegment[] {
+  const segments = new Map<string, FeedSegment>();
   for (const [index, { revision, priceId: price_id, date }] of changes.entries()) {
     const key = `${revision} ${price_id}`;
     const known = segments.get(key);
@@ -168,7 +169,7 @@ t.test('many prices of one revision are numbered in their order, without a gap',
       select ${Object.values(row).join()} from generate_series(1, ${prices}) as n`);
   });
   const { rows } = await pool.query(SEGMENTS);
-  const own = (rows as Segment[]).filter(({ revision }) => revision === 2);
+  const own = (rows as FeedSegment[]).filter(({ revision }) => revision === 2);
   t.equal(own.length, prices);
   t.same(
     own.map(({ first_seq }) => first_seq),

@@ -17,7 +17,7 @@ type Test = Pick<typeof t, 'teardown'>;
 const publish = ({ pool }: TestDatabase, day: number): Promise<number> =>
   inRevision(pool, insertOf('series', pointRow({ date: `'2020-01-01'::date + ${day}` })));
 
-interface Scene {
+interface LossScene {
   readonly database: TestDatabase;
   readonly service: ListeningService;
   readonly client: Client;
@@ -26,7 +26,7 @@ interface Scene {
 }
 
 /** A service behind a database proxy, with a short silence timeout. */
-async function scene(test: Test, silenceMs = 20_000): Promise<Scene> {
+async function scene(test: Test, silenceMs = 20_000): Promise<LossScene> {
   const database = await testDatabase(test);
   await writeMinimalData(database.pool);
   const proxy = await tcpProxyTo(test, database.url);
@@ -46,7 +46,7 @@ async function scene(test: Test, silenceMs = 20_000): Promise<Scene> {
   return { database, service, client, proxy, end: next };
 }
 
-const asleep = ({ service }: Scene): Promise<void> =>
+const asleep = ({ service }: LossScene): Promise<void> =>
   until('the request waits', () => service.app.feed.waiting() === 1);
 
 t.test('a session that listens and is ended is made again, and nothing is missed', async (t) => {

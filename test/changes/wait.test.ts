@@ -138,12 +138,12 @@ t.test(
     for (const each of await Promise.all([first, third2, third3])) t.equal(each.changes.length, 1);
     const { next } = await fetchChanges(service, `after=${end}`);
     const freed = [1, 1].map((wait) => fetchChanges(service, `after=${next}&wait=${wait}`));
-    for (const each of await Promise.all(freed)) t.equal(each.status, 204, 'places are given back');
+    for (const each of await Promise.all(freed)) t.equal(each.status, 204, 'slots are released');
     t.same(service.failures(), []);
   },
 );
 
-t.test('hundreds may wait: they hold no connection, and one reading serves them all', async (t) => {
+t.test('hundreds may wait: they hold no connection, and one read serves them all', async (t) => {
   const waiting = await start(t, { CHANGES_WAITING_MAX: '1000' });
   const { service, database, end } = waiting;
   // It takes connections of its own while it is filled.
@@ -169,7 +169,7 @@ t.test('a waiting request uses no slot of the gate', async (t) => {
   const { service, database, end } = waiting;
   const both = [25, 25].map((wait) => fetchChanges(service, `after=${end}&wait=${wait}`));
   await asleep(waiting, 2);
-  t.equal((await fetchChanges(service, `after=${end}`)).status, 200, 'the one place is free');
+  t.equal((await fetchChanges(service, `after=${end}`)).status, 200, 'the one slot is free');
   await publish(database);
   for (const each of await Promise.all(both)) t.equal(each.changes.length, 1);
   const busy = await Promise.all([1, 2, 3, 4, 5, 6].map(() => fetchChanges(service, '')));
@@ -179,7 +179,7 @@ t.test('a waiting request uses no slot of the gate', async (t) => {
   );
 });
 
-t.test('a stop sends everyone who waits home at once', async (t) => {
+t.test('a stop answers every waiting follower at once', async (t) => {
   const waiting = await start(t, { CHANGES_WAITING_MAX: '50' });
   const { service, end } = waiting;
   const all = Array.from({ length: 20 }, () => fetchChanges(service, `after=${end}&wait=25`));

@@ -7,10 +7,10 @@ import t from 'tap';
 import { assistant, commandEnv, mcp } from '../support/process/assistant.ts';
 import { prices } from '../support/process/programs.ts';
 
-type Answer = (reply: ServerResponse, request: IncomingMessage) => void;
+type Responder = (reply: ServerResponse, request: IncomingMessage) => void;
 
 const json =
-  (body: unknown, headers: Record<string, string> = {}, status = 200): Answer =>
+  (body: unknown, headers: Record<string, string> = {}, status = 200): Responder =>
   (reply) => {
     reply.writeHead(status, { 'content-type': 'application/json', ...headers });
     reply.end(typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body));
@@ -19,7 +19,7 @@ const json =
 const PROBLEM = { 'content-type': 'application/problem+json' };
 const HTML = { 'content-type': 'text/html' };
 
-const refused = (status: number, code: string, headers: Record<string, string> = {}): Answer =>
+const refused = (status: number, code: string, headers: Record<string, string> = {}): Responder =>
   json(
     { status, code, detail: `refused as ${code}`, errors: [{ code: 'a' }], requestId: 'r-1' },
     { ...PROBLEM, ...headers },
@@ -29,7 +29,7 @@ const refused = (status: number, code: string, headers: Record<string, string> =
 const OK = json({ data: [{ slug: 'nickel' }] });
 
 /** A server whose next requests get these answers, the last one for ever. */
-let answers: readonly Answer[] = [OK];
+let answers: readonly Responder[] = [OK];
 let requests: IncomingMessage[] = [];
 const server = createServer((request, reply) => {
   const answer = answers[Math.min(requests.length, answers.length - 1)];
@@ -46,11 +46,11 @@ const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'the-key' };
 
 /** Calls that take long wait for the deadline of this one. */
 const patient = await assistant(t, env, mcp('--timeout', '60'));
-const hurried = await assistant(t, env, mcp('--timeout', '3'));
+const withTimeout = await assistant(t, env, mcp('--timeout', '3'));
 
 /** Calls a tool while the server returns these answers. */
 async function ask(
-  given: readonly Answer[],
+  given: readonly Responder[],
   { tool = 'list_markets', more = {}, by = patient }: Ask = {},
 ) {
   answers = given;
@@ -122,14 +122,14 @@ t.test('Retry-After is bounded by the deadline of the call, whatever it says', a
   t.same([isError, requests.length], [false, 2]);
 });
 
-t.test('a server that says nothing, and one that never ends, are given up in time', async (t) => {
-  const slow: Answer = (reply) => {
+t.test('a server that says nothing, and one that never ends, time out', async (t) => {
+  const slow: Responder = (reply) => {
     reply.writeHead(200, { 'content-type': 'application/json' });
     const timer = setInterval(() => reply.write(' '), 50);
     reply.on('close', () => clearInterval(timer));
   };
   for (const answer of [() => {}, slow, refused(503, 'overloaded', { 'retry-after': '1' })]) {
-    const { data, isError } = await ask([answer], { by: hurried });
+    const { data, isError } = await ask([answer], { by: withTimeout });
     t.ok(isError);
     t.match(data.error.message, /did not answer within 3 seconds|repeat the call after 1 seconds/);
   }
@@ -138,12 +138,12 @@ t.test('a server that says nothing, and one that never ends, are given up in tim
 const LONG = `<html>${'x'.repeat(1_000)}</html>`;
 
 const part =
-  (headers: Record<string, string>): Answer =>
+  (headers: Record<string, string>): Responder =>
   (reply) => {
     reply.writeHead(200, { 'content-type': 'application/json', ...headers });
     reply.write('{"data": [{"mid": 1', () => reply.destroy());
   };
-const huge: Answer = (reply) => {
+const huge: Responder = (reply) => {
   reply.writeHead(200, { 'content-type': 'application/json' });
   const fill = (): void => {
     while (reply.write('[0],'.repeat(100_000)));
@@ -152,7 +152,7 @@ const huge: Answer = (reply) => {
   fill();
 };
 
-const STRANGE: readonly (readonly [what: string, answer: Answer, output: RegExp])[] = [
+const STRANGE: readonly (readonly [what: string, answer: Responder, output: RegExp])[] = [
   [
     'a page of a proxy',
     json(LONG, HTML),

@@ -305,11 +305,11 @@ t.test('changes have the digits of the feed', async (t) => {
     each.date,
     each.date === null ? null : each.after,
   ]);
-  const terms = { currency: 'USD', unit: 't' };
+  const units = { currency: 'USD', unit: 't' };
   t.same(
     shown.map(([, , after]: [string, string, object | null]) => after),
     raw.map(({ date, after }) =>
-      date === null ? null : { ...after, corrections: Number(after?.['corrections']), ...terms },
+      date === null ? null : { ...after, corrections: Number(after?.['corrections']), ...units },
     ),
   );
   t.same(
@@ -359,7 +359,7 @@ async function withTurns(pool: TestDatabase['pool']): Promise<void> {
   }
 }
 
-t.test('a changed value has the unit of its price, whoever has the code today', async (t) => {
+t.test('a changed value has the unit of its price, even if another has its code now', async (t) => {
   const changing = await testDatabase(t, { seeded: true });
   const own = await serviceOn(t, changing);
   const others = await assistant(t, {
@@ -369,16 +369,16 @@ t.test('a changed value has the unit of its price, whoever has the code today', 
   const before = (await readAll(own, 5_000)).at(-1)?.seq as string;
   await withTurns(changing.pool);
   // In the feed a change of a price comes before those of its points.
-  const terms = new Map<string, string>();
+  const quotations = new Map<string, string>();
   const withoutSeq = (await readAll(own, 5_000, before)).map(({ seq, code, date, ...states }) => {
     const price = (states.after ?? states.before) as unknown as Record<string, never>;
-    if (date !== null) return `${seq} ${terms.get(code)}`;
+    if (date !== null) return `${seq} ${quotations.get(code)}`;
     const { currency, unitOfMeasure } = price as unknown as {
       currency: { iso: string } | null;
       unitOfMeasure: { symbol: string };
     };
-    terms.set(code, `${currency?.iso ?? null} ${unitOfMeasure.symbol}`);
-    return `${seq} ${terms.get(code)}`;
+    quotations.set(code, `${currency?.iso ?? null} ${unitOfMeasure.symbol}`);
+    return `${seq} ${quotations.get(code)}`;
   });
   t.ok(withoutSeq.length > 60, `${withoutSeq.length} changes`);
   for (const limit of [1, 2, 5, 13, 100]) {

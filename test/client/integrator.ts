@@ -3,7 +3,7 @@ import createClient from 'openapi-fetch';
 import type { components, paths } from './schema.d.ts';
 
 type Schemas = components['schemas'];
-type Values = readonly Schemas['FilterValue'][];
+type ValueList = readonly Schemas['FilterValue'][];
 
 /** The test gives the address and the key. */
 declare const process: { readonly env: Readonly<Record<string, string | undefined>> };
@@ -12,13 +12,13 @@ const { SERVICE_URL: baseUrl = '', SERVICE_KEY: key = '' } = process.env;
 type Json = 'application/json' | 'application/problem+json';
 const client = createClient<paths, Json>({ baseUrl, headers: { 'x-api-key': key } });
 
-interface Answer<T> {
+interface ClientAnswer<T> {
   readonly data?: T;
   readonly error?: Schemas['Problem'] | Schemas['Health'];
 }
 
 /** The body of an answer; a refusal is an error that says what to do. */
-async function got<T>(asked: Promise<Answer<T>>): Promise<T> {
+async function got<T>(asked: Promise<ClientAnswer<T>>): Promise<T> {
   const { data, error } = await asked;
   if (data === undefined) throw new Error(JSON.stringify(error));
   return data;
@@ -27,7 +27,7 @@ async function got<T>(asked: Promise<Answer<T>>): Promise<T> {
 const options = { includeSeries: true, strict: true };
 
 /** A body that asks for one value of a filter and one year. */
-function bodyOf<Name extends string>(name: Name, values: Values) {
+function bodyOf<Name extends string>(name: Name, values: ValueList) {
   const ids = values.slice(0, 1).map((each) => each.id);
   const filters = { [name]: ids } as Record<Name, string[]>;
   return {

@@ -18,14 +18,14 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CLIENT = join(ROOT, 'clients', 'typescript');
 
 /** The output and the success of a program. */
-interface Ran {
+interface ProgramRun {
   readonly isGood: boolean;
   readonly stdout: string;
 }
 
 /** Runs a program of Node without the options that tap adds to the environment of each child. */
 const node = (cwd: string, args: readonly string[], env: Record<string, string> = {}) =>
-  new Promise<Ran>((resolve) => {
+  new Promise<ProgramRun>((resolve) => {
     const options = { cwd, env: { ...PLAIN_ENV, ...env }, maxBuffer: 16_777_216 };
     const words = ['-u', 'NODE_OPTIONS', process.execPath, ...args];
     execFile('env', words, options, (error, stdout, stderr) => {

@@ -1,19 +1,19 @@
 import t from 'tap';
 import { createClient } from '../../clients/typescript/client.js';
 import { python } from '../support/process/python.ts';
-import { type Answer, json, refused, scriptedServer } from './scripted-server.ts';
+import { json, type Responder, refused, scriptedServer } from './scripted-server.ts';
 
 const SOON = { 'retry-after': '0' };
 
 /** An answer of a revision. */
-const of = (revision: string, headers: Record<string, string> = {}): Answer =>
+const of = (revision: string, headers: Record<string, string> = {}): Responder =>
   json(
     { $metadata: { market: 'nickel', revision, warnings: [], nextSeq: 'abcd.7' }, data: [] },
     { 'x-data-revision': revision, 'x-next-seq': 'abcd.7', ...headers },
   );
 
 /** Answers whose revision goes back and forth, then is of another history. */
-const ANSWERS: readonly Answer[] = [
+const ANSWERS: readonly Responder[] = [
   of('abcd.9'),
   of('abcd.10'),
   of('abcd.9'),
@@ -42,7 +42,7 @@ async function serving(test: Pick<typeof t, 'teardown'>) {
   const { url } = await scriptedServer(
     test,
     ANSWERS.map(
-      (answer): Answer =>
+      (answer): Responder =>
         (reply, request) => {
           bounds.push(request.headers['x-min-revision']);
           answer(reply, request);

@@ -2,12 +2,18 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { python } from '../support/process/python.ts';
-import { type Answer, closedConnection, json, refused, scriptedServer } from './scripted-server.ts';
+import {
+  closedConnection,
+  json,
+  type Responder,
+  refused,
+  scriptedServer,
+} from './scripted-server.ts';
 
 const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [{ code: 'A' }] };
 
 /** A test server and Python programs that use it. */
-async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Answer[]) {
+async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Responder[]) {
   const { url, requests } = await scriptedServer(test, answers);
   const call = (program: string) =>
     python(`import commodity_prices as cp\n${program}`, {
@@ -64,7 +70,7 @@ t.test('Retry-After is bounded by the deadline of the call, whatever it says', a
 
 /** Sends the bytes of an answer and then a space every 100 ms, for ever. */
 const dripping =
-  (begin: string, drop: string): Answer =>
+  (begin: string, drop: string): Responder =>
   ({ socket }) => {
     socket?.write(`HTTP/1.1 200 OK\r\n${begin}`);
     const timer = setInterval(() => socket?.write(drop), 100);
@@ -74,7 +80,7 @@ const dripping =
 const TYPE = 'content-type: application/json\r\n';
 
 t.test('no call outlasts its deadline, whatever the server does', async (t) => {
-  const endless: Answer = (reply) => {
+  const endless: Responder = (reply) => {
     reply.writeHead(200, { 'content-type': 'application/json' });
     const timer = setInterval(() => reply.write(' '.repeat(70_000)), 20);
     reply.on('close', () => clearInterval(timer));

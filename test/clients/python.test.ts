@@ -131,14 +131,14 @@ def refused(call):
         return [error.status, error.code, error.errors, error.request_id, str(error)]
 print(json.dumps([refused(lambda: cp.prices("nickel", regoins=["Europe"])),
   refused(lambda: cp.prices("nickle")), refused(lambda: cp.Client(key="nonsense").markets())]))`);
-  const [misspelt, unknown, stranger] = got;
+  const [misspelt, unknown, unauthorized] = got;
   t.same(misspelt.slice(0, 2), [400, 'validation_failed']);
   t.match(misspelt[2], [{ pointer: '/filters/regoins', code: 'unknown_field' }]);
   t.match(misspelt[3], /^[0-9a-f-]{36}$/);
   t.match(misspelt[4], /did you mean regions/);
   t.same(unknown.slice(0, 2), [404, 'not_found']);
   t.match(unknown[4], /version 3/);
-  t.same(stranger.slice(0, 2), [401, 'invalid_api_key']);
+  t.same(unauthorized.slice(0, 2), [401, 'invalid_api_key']);
 });
 
 t.test('without a key, and with one in the address, nothing is sent', async (t) => {

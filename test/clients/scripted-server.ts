@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 import type t from 'tap';
 
 /** Answers one request, or leaves it without an answer. */
-export type Answer = (reply: ServerResponse, request: IncomingMessage) => void;
+export type Responder = (reply: ServerResponse, request: IncomingMessage) => void;
 
 /** Answers with a body: a text as it is, everything else as JSON. */
 export const json =
-  (body: unknown, headers: Record<string, string> = {}, status = 200): Answer =>
+  (body: unknown, headers: Record<string, string> = {}, status = 200): Responder =>
   (reply) => {
     reply.writeHead(status, { 'content-type': 'application/json', ...headers });
     reply.end(typeof body === 'string' ? body : JSON.stringify(body));
@@ -19,7 +19,7 @@ export const refused = (
   status: number,
   code: string,
   headers: Record<string, string> = {},
-): Answer =>
+): Responder =>
   json(
     { status, code, detail: `refused as ${code}`, requestId: 'r-1' },
     { 'content-type': 'application/problem+json', ...headers },
@@ -27,7 +27,7 @@ export const refused = (
   );
 
 /** Closes the connection without an answer. */
-export const closedConnection: Answer = (reply) => reply.destroy();
+export const closedConnection: Responder = (reply) => reply.destroy();
 
 /** A server that clients of a test ask. */
 export interface ScriptedServer {
@@ -39,7 +39,7 @@ export interface ScriptedServer {
 /** A server that gives each request the next of some answers, the last one for ever. */
 export async function scriptedServer(
   test: Pick<typeof t, 'teardown'>,
-  answers: readonly Answer[],
+  answers: readonly Responder[],
 ): Promise<ScriptedServer> {
   let requests = 0;
   const server = createServer((request, reply) => {

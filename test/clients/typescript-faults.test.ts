@@ -2,7 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { createClient, PricesError } from '../../clients/typescript/client.js';
-import { type Answer, closedConnection, json, refused, scriptedServer } from './scripted-server.ts';
+import {
+  closedConnection,
+  json,
+  type Responder,
+  refused,
+  scriptedServer,
+} from './scripted-server.ts';
 
 const OK = { $metadata: { market: 'nickel', revision: 'abcd.1', warnings: [] }, data: [{}] };
 const SOON = { 'retry-after': '0' };
@@ -10,7 +16,7 @@ const SOON = { 'retry-after': '0' };
 type Test = Pick<typeof t, 'teardown'>;
 
 /** A test server and a client that uses it. */
-async function serving(test: Test, answers: readonly Answer[]) {
+async function serving(test: Test, answers: readonly Responder[]) {
   const { url, requests } = await scriptedServer(test, answers);
   return { client: createClient({ url, key: 'key', timeoutMs: 20_000 }), url, requests };
 }
@@ -26,7 +32,7 @@ async function errorOf(call: Promise<unknown>): Promise<PricesError> {
 }
 
 t.test('429, 503, 304 and cut connections are tried again, at most three times', async (t) => {
-  const cut: Answer = (reply) => {
+  const cut: Responder = (reply) => {
     reply.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
     reply.write('{"$metadata', () => reply.destroy());
   };
@@ -85,7 +91,7 @@ t.test('Retry-After is obeyed, and bounded by the deadline of the call', async (
 });
 
 t.test('a silent server, an endless answer and a slow one end with the deadline', async (t) => {
-  const endless: Answer = (reply) => {
+  const endless: Responder = (reply) => {
     reply.writeHead(200, { 'content-type': 'application/json' });
     const timer = setInterval(() => reply.write(' '), 10);
     reply.on('close', () => clearInterval(timer));
@@ -99,8 +105,8 @@ t.test('a silent server, an endless answer and a slow one end with the deadline'
     t.equal(silent.requests(), 1);
   }
   const { url } = await serving(t, [() => {}]);
-  const hurried = createClient({ url, key: 'key', timeoutMs: 700 });
-  const error = await errorOf(hurried.prices('nickel', {}, { timeoutMs: undefined }));
+  const withTimeout = createClient({ url, key: 'key', timeoutMs: 700 });
+  const error = await errorOf(withTimeout.prices('nickel', {}, { timeoutMs: undefined }));
   t.match(error.message, /within 700 ms/, 'undefined keeps the timeout of the client');
 });
 
@@ -109,7 +115,7 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
   const page = { 'content-type': 'text/html; charset=utf-8' };
   const whole = gzipSync(JSON.stringify({ ...OK, more: 'x'.repeat(1_000) }));
   const counted = { ...OK, $metadata: { ...OK.$metadata, count: 2 } };
-  const others: readonly (readonly [string, Answer, RegExp])[] = [
+  const others: readonly (readonly [string, Responder, RegExp])[] = [
     ['a page of a proxy', json(html, page), /200: text\/html, no answer .*<html>x+$/],
     ['a page as refusal', json(html, page, 502), /502: text\/html, no answer of version 3/],
     ['no type', json(OK, { 'content-type': '' }), /no answer of version 3: \{"\$meta/],
@@ -128,7 +134,7 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
     t.ok(message.length < 400, what);
     t.equal(odd.requests(), 1, `${what}: it is not asked for again`);
   }
-  const parts: readonly (readonly [string, Answer])[] = [
+  const parts: readonly (readonly [string, Responder])[] = [
     ['no whole JSON', json('{"$metadata": {"rev')],
     [
       'a part that is compressed',
@@ -157,7 +163,7 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
 
 t.test('a cancelled call closes its connection and rejects with the reason', async (t) => {
   const reason = new Error('the user left');
-  const begins: Answer = (reply) => {
+  const begins: Responder = (reply) => {
     reply.writeHead(200, { 'content-type': 'application/json' });
     reply.write('{');
   };
@@ -199,7 +205,7 @@ t.test('a cancelled call closes its connection and rejects with the reason', asy
 
 t.test('a position of the feed comes with a page and without changes', async (t) => {
   const headers = { 'x-next-seq': 'abcd.7', 'x-data-revision': 'abcd.3' };
-  const empty: Answer = (reply) => reply.writeHead(204, headers).end();
+  const empty: Responder = (reply) => reply.writeHead(204, headers).end();
   const { client } = await serving(t, [empty]);
   t.same(await client.changes({ wait: 1 }), { data: [], nextSeq: 'abcd.7', revision: 'abcd.3' });
 });

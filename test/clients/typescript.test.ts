@@ -192,8 +192,8 @@ t.test('a refusal carries its status, code, places and request id', async (t) =>
   }
   t.match(await refusal(loose.changes({ since: 'a' })), { status: 400 });
   t.match(await refusal(loose.prices('nickle')), { status: 404, message: /version 3/ });
-  const stranger = createClient({ url, key: 'nonsense' });
-  t.match(await refusal(stranger.prices('nickel')), { status: 401, code: 'invalid_api_key' });
+  const unauthorized = createClient({ url, key: 'nonsense' });
+  t.match(await refusal(unauthorized.prices('nickel')), { status: 401, code: 'invalid_api_key' });
 });
 
 /** Every Node on the path that the client promises to run on. */

@@ -116,7 +116,7 @@ async function checksOf(
       (await code(`${PATH}&revision=${revision}`)) === 'unknown_revision',
     ],
     [
-      'a lost x-min-revision is answered with the present state',
+      'a lost x-min-revision is answered with the newest revision',
       min.status === 200 && min.headers['x-min-revision-unknown'] === revision,
     ],
     [

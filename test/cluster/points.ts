@@ -15,13 +15,13 @@ import {
   startNode,
   targetOf,
 } from './shared.ts';
-import { CLIENTS, numberOf, type Seen, Traffic } from './traffic.ts';
-import { commit, connect, renaming, Writer } from './writer.ts';
+import { CLIENTS, numberOf, Traffic, type TrafficResults } from './traffic.ts';
+import { CommitWriter, commit, connect, renaming } from './writer.ts';
 
 function reportSeen(
   context: ClusterContext,
   name: string,
-  seen: Seen,
+  seen: TrafficResults,
   longestMs: number,
   more = '',
 ): void {
@@ -37,10 +37,10 @@ function reportSeen(
 async function during(
   context: ClusterContext,
   requests: number,
-  event: (writer: Writer) => Promise<void>,
-): Promise<Seen> {
+  event: (writer: CommitWriter) => Promise<void>,
+): Promise<TrafficResults> {
   const traffic = new Traffic(context.target);
-  const writer = new Writer(context.cluster.primaryUrl, 200);
+  const writer = new CommitWriter(context.cluster.primaryUrl, 200);
   await traffic.reach(Math.round(requests / 4));
   writer.reset();
   await event(writer);
@@ -114,7 +114,7 @@ async function throughput(context: ClusterContext): Promise<number> {
 /** 2: no answer is older than one that the client has seen. */
 export async function monotonic(context: ClusterContext): Promise<void> {
   const { cluster, counts } = context;
-  const writer = new Writer(cluster.primaryUrl, 50);
+  const writer = new CommitWriter(cluster.primaryUrl, 50);
   const part = Math.ceil(counts.monotonic / 4);
   const phase = async (name: string, event: () => Promise<() => Promise<unknown>>) => {
     const traffic = new Traffic(context.target, { isMonotonic: true });

@@ -25,7 +25,7 @@ const ASKS: readonly HttpRequest[] = [
 ];
 
 /** Results of the clients. */
-export interface Seen {
+export interface TrafficResults {
   requests: number;
   /** Answers that are not 200, in words. */
   readonly failed: string[];
@@ -34,7 +34,7 @@ export interface Seen {
   older: number;
 }
 
-interface Options {
+interface TrafficOptions {
   /** True if each client sends the last revision that it has seen. */
   readonly isMonotonic?: boolean;
   /** Pause of a client between requests, in milliseconds. */
@@ -48,13 +48,13 @@ export const numberOf = ({ headers }: Pick<HttpAnswer, 'headers'>): number =>
 
 /** Clients that read, each over its own connection, one request after another. */
 export class Traffic {
-  readonly seen: Seen = { requests: 0, failed: [], longestMs: 0, older: 0 };
+  readonly seen: TrafficResults = { requests: 0, failed: [], longestMs: 0, older: 0 };
   readonly #target: Target;
-  readonly #options: Options;
+  readonly #options: TrafficOptions;
   readonly #clients: Promise<void>[];
   #isOver = false;
 
-  constructor(target: Target, options: Options = {}) {
+  constructor(target: Target, options: TrafficOptions = {}) {
     this.#target = target;
     this.#options = options;
     const { clients = CLIENTS } = options;
@@ -66,7 +66,7 @@ export class Traffic {
     while (this.seen.requests < requests) await pause(20);
   }
 
-  async stop(): Promise<Seen> {
+  async stop(): Promise<TrafficResults> {
     this.#isOver = true;
     await Promise.all(this.#clients);
     return this.seen;

@@ -22,7 +22,7 @@ export async function connect(url: string): Promise<pg.Client> {
 }
 
 /** One writer, which commits at an interval and connects again after each failure. */
-export class Writer {
+export class CommitWriter {
   commits = 0;
   /** Longest time between two commits, in milliseconds. */
   longestGapMs = 0;

@@ -12,7 +12,7 @@ import {
   CURRENCY,
   columnsOf,
   dayOf,
-  type Row,
+  type PointTexts,
   randomOf,
   ratesOf,
   textAt,
@@ -24,7 +24,7 @@ const BY_RULE = { decimals: null };
 /** Random business days with rates on most of them, and prices on most of them. */
 function randomSeries(seed: number) {
   const random = randomOf(seed);
-  const rows: Row[] = [];
+  const rows: PointTexts[] = [];
   const usd: Record<string, string> = {};
   const cny: Record<string, string> = {};
   for (let day = dayOf('2019-12-20'); day <= dayOf('2021-02-10'); day += 1) {

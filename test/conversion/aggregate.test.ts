@@ -9,7 +9,7 @@ import {
   columnsOf,
   dayOf,
   inverse,
-  type Row,
+  type PointTexts,
   ratesOf,
   textsOf,
   unitOf,
@@ -17,7 +17,7 @@ import {
 
 const BY_RULE = { decimals: null };
 
-const aggregate = (rows: readonly Row[], period: Period, method: Method) =>
+const aggregate = (rows: readonly PointTexts[], period: Period, method: Method) =>
   aggregatedPoints(observe(columnsOf(rows), null), { period, method }, BY_RULE);
 
 t.test('a point stands for a whole calendar period and says how many days it holds', async (t) => {
@@ -58,7 +58,7 @@ t.test(
 );
 
 t.test('low and high are null when any observation lacks them, the others stay', async (t) => {
-  const rows: Row[] = [
+  const rows: PointTexts[] = [
     ['2024-01-02', '9', '10', '11'],
     ['2024-01-03', null, '12', '13'],
     ['2024-02-01', '9', '10', null],
@@ -72,7 +72,7 @@ t.test('low and high are null when any observation lacks them, the others stay',
 });
 
 t.test('first, last, least and greatest of stored values are the stored values', async (t) => {
-  const rows: Row[] = [
+  const rows: PointTexts[] = [
     ['2024-01-02', null, '12345.678901', null],
     ['2024-01-03', null, '-0.00000001', null],
     ['2024-01-04', null, '99999.999999', null],
@@ -85,18 +85,18 @@ t.test('first, last, least and greatest of stored values are the stored values',
 });
 
 t.test('an average of payables is rounded once, ties to even', async (t) => {
-  const rows: Row[] = [
+  const rows: PointTexts[] = [
     ['2024-01-02', null, '73.25', null],
     ['2024-01-03', null, '73.5', null],
     ['2024-01-04', null, '72', null],
   ];
   t.same(textsOf(aggregate(rows, 'quarter', 'average').mid), ['72.9167']);
-  const tie: Row[] = [
+  const tie: PointTexts[] = [
     ['2024-01-02', null, '1000.01', null],
     ['2024-01-03', null, '1000.02', null],
   ];
   t.same(textsOf(aggregate(tie, 'year', 'average').mid), ['1000.02']);
-  const even: Row[] = [
+  const even: PointTexts[] = [
     ['2024-01-02', null, '1000.02', null],
     ['2024-01-03', null, '1000.03', null],
   ];
@@ -105,7 +105,7 @@ t.test('an average of payables is rounded once, ties to even', async (t) => {
 
 t.test('values that cancel out leave the exact rest', async (t) => {
   const rest = (...amounts: string[]) => {
-    const rows = amounts.map((each, at): Row => [`2024-01-0${at + 1}`, null, each, null]);
+    const rows = amounts.map((each, at): PointTexts => [`2024-01-0${at + 1}`, null, each, null]);
     return textsOf(aggregate(rows, 'month', 'average').mid)[0];
   };
   t.equal(rest('99999999999999.9', '0.0000001', '-99999999999999.9'), '0.0000000333333');
@@ -128,11 +128,11 @@ const toDollars = outcomeOf(
   RATES,
 ).conversion;
 
-const dollars = (rows: readonly Row[], method: Method) =>
+const dollars = (rows: readonly PointTexts[], method: Method) =>
   aggregatedPoints(observe(columnsOf(rows), toDollars), { period: 'month', method }, BY_RULE);
 
 /** January begins without a rate; no rate is near February. */
-const SOME_UNRATED: readonly Row[] = [
+const SOME_UNRATED: readonly PointTexts[] = [
   ['2024-01-01', null, '5', '5', 1],
   ['2024-01-02', '9', '10', '11'],
   ['2024-01-04', '19', '20', '21', 2],
@@ -168,7 +168,7 @@ t.test('no other observation takes the place of a first or last without a rate',
     textsOf(dollars(SOME_UNRATED.slice(2, 3), 'last').mid)[0],
     null,
   ]);
-  const lateGap: Row[] = [...SOME_UNRATED.slice(1, 3), ['2024-01-31', '9', '10', '11']];
+  const lateGap: PointTexts[] = [...SOME_UNRATED.slice(1, 3), ['2024-01-31', '9', '10', '11']];
   t.same(textsOf(dollars(lateGap, 'last').mid), [null]);
   t.same(
     textsOf(dollars(lateGap, 'first').mid),
@@ -195,7 +195,7 @@ function besideTie(to: bigint) {
     { currency: CURRENCY.USD, unit: null },
     rates,
   );
-  const rows: Row[] = [
+  const rows: PointTexts[] = [
     ['2024-01-02', null, `${amount}`, null],
     ['2024-01-03', null, '1', null],
     ['2024-01-04', null, `${amount}`, null],
@@ -208,7 +208,7 @@ t.test('minimum and maximum are exact where doubles cannot distinguish values', 
     const found = besideTie(to);
     if (!found) continue;
     const { n, conversion, rows } = found;
-    const pick = (method: Method, some: readonly Row[]) => {
+    const pick = (method: Method, some: readonly PointTexts[]) => {
       const monthly = { period: 'month', method } as const;
       const observations = observe(columnsOf(some), conversion);
       return textsOf(aggregatedPoints(observations, monthly, { decimals: 0 }).mid);

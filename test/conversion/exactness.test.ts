@@ -18,7 +18,7 @@ import {
 } from './support.ts';
 
 /** Legs and unit of one conversion, as texts. */
-interface Setting {
+interface ConversionCase {
   readonly from: string;
   readonly to: string;
   readonly units: readonly [from: UnitSlug, to: UnitSlug];
@@ -27,7 +27,7 @@ interface Setting {
 
 const DATE = '2024-05-15';
 
-function conversionOf({ from, to, units }: Setting): Conversion {
+function conversionOf({ from, to, units }: ConversionCase): Conversion {
   const outcome = outcomeOf(
     { payable: false, currency: CURRENCY.CNY, unit: unitOf(units[0]) },
     { currency: CURRENCY.USD, unit: unitOf(units[1]) },
@@ -62,7 +62,7 @@ function randomColumns(length: number, random: () => number, integer: () => numb
 }
 
 /** Converts every value and compares it with the oracle; returns the differences. */
-function wrongOf(columns: Columns, setting: Setting): string[] {
+function wrongOf(columns: Columns, setting: ConversionCase): string[] {
   const points = convertedPoints(observe(columns, conversionOf(setting)), setting);
   const factorTo = unitOf(setting.units[1]).factor;
   const factorFrom = unitOf(setting.units[0]).factor;
@@ -110,7 +110,7 @@ t.test('no exact tie of 120,000 goes the wrong way, negative ones included', asy
   for (let batch = 0; batch < 100; batch += 1) {
     // m = from × j, so that m × to / from is j × to: a number of seven digits that ends in 5.
     const from = 10_000 + Math.floor(random() * 90_000);
-    const setting: Setting = {
+    const setting: ConversionCase = {
       from: decimalText({ digits: BigInt(from), scale: 4 }),
       to: '1',
       units: ['tonne', 'tonne'],
@@ -132,7 +132,7 @@ t.test('numbers as near to a tie as any can be fall on their own side', async (t
     // With m × to = from × (n + ½) ± ½, the number lies 1 / (2 from) beside a tie.
     const from = BigInt(Math.floor(random() * 9e12) + 1e12) * 2n + 1n;
     const to = BigInt(Math.floor(random() * 999_998) + 2);
-    const setting: Setting = {
+    const setting: ConversionCase = {
       from: String(from),
       to: String(to),
       units: ['tonne', 'tonne'],
@@ -177,14 +177,14 @@ t.test('a double that may belong below a power of ten decides nothing', async (t
   t.notOk(column.tryRound(0, Number.POSITIVE_INFINITY, 0));
 });
 
-const bare = (from: string, to: string, decimals: number | null): Setting => ({
+const bare = (from: string, to: string, decimals: number | null): ConversionCase => ({
   from,
   to,
   units: ['tonne', 'tonne'],
   decimals,
 });
 
-const convertOne = (amount: string, setting: Setting): string | null => {
+const convertOne = (amount: string, setting: ConversionCase): string | null => {
   const observations = observe(columnsOf([[DATE, null, amount, null]]), conversionOf(setting));
   return textAt(convertedPoints(observations, setting).mid, 0);
 };

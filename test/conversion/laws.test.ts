@@ -19,7 +19,7 @@ import {
   CURRENCY,
   columnsOf,
   type Iso,
-  type Row,
+  type PointTexts,
   ratesOf,
   textAt,
   textsOf,
@@ -37,15 +37,15 @@ const MASS = ['tonne', 'kilogram', 'gram', 'pound', 'short-ton', 'long-ton', 'tr
 
 const currency = fc.constantFrom<Iso>('EUR', 'USD', 'CNY', 'JPY', 'KRW');
 const unit = fc.constantFrom<UnitSlug>(...MASS);
-const terms = fc.record({ currency, unit });
-type Terms = { currency: Iso; unit: UnitSlug };
+const currencyAndUnit = fc.record({ currency, unit });
+type IsoAndUnit = { currency: Iso; unit: UnitSlug };
 
 const decimal = fc
   .tuple(fc.integer({ min: -1e9, max: 1e9 }), fc.integer({ min: 0, max: 6 }))
   .map(([digits, scale]) => (digits / 10 ** scale).toFixed(scale));
 const rounding = fc.record({ decimals: fc.option(fc.integer({ min: 0, max: 10 })) });
 
-function conversion(from: Terms, to: Terms): Conversion | null {
+function conversion(from: IsoAndUnit, to: IsoAndUnit): Conversion | null {
   const outcome = outcomeOf(
     { payable: false, currency: CURRENCY[from.currency], unit: unitOf(from.unit) },
     { currency: CURRENCY[to.currency], unit: unitOf(to.unit) },
@@ -56,7 +56,7 @@ function conversion(from: Terms, to: Terms): Conversion | null {
 }
 
 /** The factor of a conversion on the day, exactly. */
-function factor(from: Terms, to: Terms): Rational {
+function factor(from: IsoAndUnit, to: IsoAndUnit): Rational {
   const observations = observe(columnsOf([[DATE, null, '1', null]]), conversion(from, to));
   return exactValue(observations, 'mid', 0) ?? { numerator: 0n, denominator: 1n };
 }
@@ -65,16 +65,16 @@ const equal = (a: Rational, b: Rational): boolean => compare(a, b) === 0;
 
 t.test('there and back is the same number before it is rounded', async () => {
   fc.assert(
-    fc.property(terms, terms, decimal, (a, b, amount) => {
+    fc.property(currencyAndUnit, currencyAndUnit, decimal, (a, b, amount) => {
       const there = times(rationalText(amount), factor(a, b));
       return equal(times(there, factor(b, a)), rationalText(amount));
     }),
   );
 });
 
-t.test('a direct conversion is the same as one over any other terms', async () => {
+t.test('a direct conversion is the same as one over any other currency and unit', async () => {
   fc.assert(
-    fc.property(terms, terms, terms, (a, b, c) =>
+    fc.property(currencyAndUnit, currencyAndUnit, currencyAndUnit, (a, b, c) =>
       equal(factor(a, c), times(factor(a, b), factor(b, c))),
     ),
   );
@@ -82,7 +82,7 @@ t.test('a direct conversion is the same as one over any other terms', async () =
 
 t.test('currency and unit may be converted in either order', async () => {
   fc.assert(
-    fc.property(terms, terms, (a, b) => {
+    fc.property(currencyAndUnit, currencyAndUnit, (a, b) => {
       const currencyFirst = { currency: b.currency, unit: a.unit };
       const unitFirst = { currency: a.currency, unit: b.unit };
       return equal(
@@ -98,8 +98,8 @@ t.test('low, mid and high keep their order through rounding', async () => {
     rationalText(textAt(columns[name], 0) ?? '');
   fc.assert(
     fc.property(
-      terms,
-      terms,
+      currencyAndUnit,
+      currencyAndUnit,
       fc.tuple(decimal, decimal, decimal),
       rounding,
       (a, b, three, rule) => {
@@ -119,7 +119,7 @@ t.test('low, mid and high keep their order through rounding', async () => {
 });
 
 t.test('numbers one ulp of a double apart keep their order too', async (t) => {
-  const stored: Row[] = [];
+  const stored: PointTexts[] = [];
   for (let step = 0; step < 500; step += 1) {
     const at = (offset: number) => `${99_999_999_999_000 + 3 * step + offset}.5`;
     stored.push([DATE, at(0), at(1), at(2)]);

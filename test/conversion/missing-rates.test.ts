@@ -6,7 +6,7 @@ import { observe } from '../../src/conversion/convert.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { dayText } from '../../src/std/days.ts';
 import { expected, expectedExtreme, expectedMean, type Quotient } from './oracle.ts';
-import { CURRENCY, columnsOf, type Row, ratesOf, textAt, unitOf } from './support.ts';
+import { CURRENCY, columnsOf, type PointTexts, ratesOf, textAt, unitOf } from './support.ts';
 
 const FIRST = Date.UTC(2024, 0, 1);
 const DAY_MS = 86_400_000;
@@ -73,7 +73,7 @@ t.test('aggregates with missing rates are those of the observations that have on
         { currency: CURRENCY.USD, unit: unitOf('pound') },
         ratesOf({ USD: byDate(usd), CNY: byDate(cny) }),
       );
-      const rows = sorted.map(([day, mid]): Row => [dateOf(day), null, mid, null]);
+      const rows = sorted.map(([day, mid]): PointTexts => [dateOf(day), null, mid, null]);
       const aggregation = { period: 'month', method } as const;
       const points = aggregatedPoints(observe(columnsOf(rows), conversion), aggregation, {
         decimals,

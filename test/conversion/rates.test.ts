@@ -158,27 +158,27 @@ t.test('the scopes of a choice name every load that could have changed it', asyn
   const loaded = await putRates(db, [['ECB', 'USD', '2024-01-02', '1.2']]);
   t.same(await scopesAt(null), ['fx:ECB'], 'its own rates serve: no other load matters');
   await commit(db, (trx) => sql`delete from fx_rate where source = 'ECB'`.execute(trx));
-  t.same(await scopesAt(null), all, 'withdrawn again: its own past is part of the state');
+  t.same(await scopesAt(null), all, 'withdrawn again: its own past decides too');
   t.same(await scopesAt(loaded), ['fx:ECB']);
 });
 
-t.test('a state is read once, and only as many are kept as were asked for', async (t) => {
+t.test('a revision is read once, and only as many are cached as were asked for', async (t) => {
   const { db } = await prepared(t);
   const first = await putRates(db, [['ECB', 'USD', '2024-01-02', '1.1']]);
   await putRates(db, [['ECB', 'USD', '2024-01-02', '1.2']]);
   const old = await rateSource(db, 'ECB', first);
   const now = await rateSource(db, 'ECB', null);
-  const keepTwo = ratesReader(2);
-  t.equal(await keepTwo(db, 'e1', old), await keepTwo(db, 'e1', old));
-  t.not(await keepTwo(db, 'e1', now), await keepTwo(db, 'e1', old));
-  t.not(await keepTwo(db, 'e1', now), await keepTwo(db, 'e2', now), 'epochs count apart');
-  const keepOne = ratesReader(1);
-  const kept = await keepOne(db, 'e1', old);
-  await keepOne(db, 'e1', now);
-  t.not(await keepOne(db, 'e1', old), kept, 'the other state took its place');
+  const readTwo = ratesReader(2);
+  t.equal(await readTwo(db, 'e1', old), await readTwo(db, 'e1', old));
+  t.not(await readTwo(db, 'e1', now), await readTwo(db, 'e1', old));
+  t.not(await readTwo(db, 'e1', now), await readTwo(db, 'e2', now), 'epochs count apart');
+  const readOne = ratesReader(1);
+  const cached = await readOne(db, 'e1', old);
+  await readOne(db, 'e1', now);
+  t.not(await readOne(db, 'e1', old), cached, 'the other revision evicted it');
 });
 
-t.test('a failed read is not remembered', async (t) => {
+t.test('a failed read is not cached', async (t) => {
   const { db } = await prepared(t);
   await putRates(db, [['ECB', 'USD', '2024-01-02', '1.1']]);
   const source = await rateSource(db, 'ECB', null);

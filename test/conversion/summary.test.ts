@@ -9,7 +9,7 @@ import {
   CURRENCY,
   columnsOf,
   dayOf,
-  type Row,
+  type PointTexts,
   randomOf,
   ratesOf,
   textAt,
@@ -18,10 +18,10 @@ import {
 
 const RULES: SummaryRules = { payable: false, rounding: { decimals: null } };
 
-const native = (rows: readonly Row[], rules = RULES) =>
+const native = (rows: readonly PointTexts[], rules = RULES) =>
   summaryOf(observe(columnsOf(rows), null), rules);
 
-const mids = (...days: readonly (readonly [date: string, mid: string])[]): Row[] =>
+const mids = (...days: readonly (readonly [date: string, mid: string])[]): PointTexts[] =>
   days.map(([date, mid]) => [date, null, mid, null]);
 
 t.test('each change is against the last observation on or before its day', async (t) => {
@@ -105,7 +105,7 @@ t.test('changes are computed from converted mids that were not rounded', async (
   const random = randomOf(11);
   const usd: Record<string, string> = {};
   const cny: Record<string, string> = {};
-  const rows: Row[] = [];
+  const rows: PointTexts[] = [];
   for (let day = dayOf('2023-01-01'); day < dayOf('2024-06-01'); day += 1) {
     usd[dayText(day)] = (1 + random() / 5).toFixed(4);
     cny[dayText(day)] = (7 + random()).toFixed(4);

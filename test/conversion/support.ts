@@ -6,7 +6,7 @@ import type { Unit } from '../../src/conversion/units.ts';
 import { dayNumber } from '../../src/std/days.ts';
 
 /** A point as texts: date, low, mid, high; null where there is no low or high. */
-export type Row = readonly [
+export type PointTexts = readonly [
   date: string,
   low: string | null,
   mid: string,
@@ -28,7 +28,7 @@ const scaledAs = (text: string | null, scale: number): number => {
 };
 
 /** Stored columns of some points, published at noon of their day. */
-export function columnsOf(rows: readonly Row[]): Columns {
+export function columnsOf(rows: readonly PointTexts[]): Columns {
   const scales = rows.map(([, low, mid, high]) => Math.max(...[low, mid, high].map(decimalsOf)));
   const values = (at: 1 | 2 | 3) =>
     Float64Array.from(rows, (row, index) => scaledAs(row[at], scales[index] ?? 0));

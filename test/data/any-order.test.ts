@@ -13,10 +13,10 @@ import { dataFile } from './folder.ts';
 const USGS = 'usgs-mineral-commodity-summaries';
 
 /** A format and a file, with a documented mapping if the format needs one. */
-type Loadable = readonly [FormatName, string, mapping?: string];
+type LoadableFile = readonly [FormatName, string, mapping?: string];
 
 /** Every file of the data folder with prices or rates, and the format that loads it. */
-const FILES: readonly Loadable[] = [
+const FILES: readonly LoadableFile[] = [
   ['worldbank', 'world-bank-pink-sheet/CMO-Historical-Data-Monthly.xlsx'],
   ...globSync('ecb-euro-reference-rates/eurofxref*', { cwd: dataFile('.') })
     .sort()
@@ -39,7 +39,7 @@ const FILES: readonly Loadable[] = [
   ],
 ];
 /** Files that no format loads unchanged, each with the format that is tried. */
-const REFUSED: readonly Loadable[] = [
+const REFUSED: readonly LoadableFile[] = [
   ['fed', 'federal-reserve-h10/monthly.csv'],
   ['usgs', `${USGS}/usgs-mcs-prices-tidy.csv`],
   ['csv', 'world-bank-pink-sheet/pink-sheet-metals-monthly.csv'],
@@ -49,10 +49,10 @@ const REFUSED: readonly Loadable[] = [
 /** The upstream copy of this table holds another table. */
 const WRONG = `${USGS}/mcs2024/mcs2024-cobal_salient.csv`;
 
-const isRefused = ([format, path]: Loadable): boolean =>
+const isRefused = ([format, path]: LoadableFile): boolean =>
   path === WRONG || REFUSED.some((refused) => refused[0] === format && refused[1] === path);
 
-async function loadOne(client: Client, [format, path, mapping]: Loadable): Promise<string> {
+async function loadOne(client: Client, [format, path, mapping]: LoadableFile): Promise<string> {
   const map = fileURLToPath(new URL(`../../docs/examples/${mapping}.yaml`, import.meta.url));
   const reader = mapping === undefined ? {} : { reader: tableWith(await readMapping(map)) };
   const { status } = await loadFile(client, format, dataFile(path), { ...CORRECTING, ...reader });
@@ -71,7 +71,7 @@ const LONG = [
   'federal-reserve-h10/daily-wide-1971-2017.csv',
 ];
 
-function checkFirst(test: Pick<typeof t, 'ok'>, file: Loadable, status: string): void {
+function checkFirst(test: Pick<typeof t, 'ok'>, file: LoadableFile, status: string): void {
   const wanted = isRefused(file) ? ['refused'] : ['applied', 'unchanged'];
   test.ok(wanted.includes(status), `${file.join(' ')} is ${status}`);
 }
@@ -85,7 +85,7 @@ async function contentAfter(
   const random = randomOf(seed);
   const { client } = await loadingDatabase(test);
   const order = shuffled(files, random);
-  const early: Loadable[] = [];
+  const early: LoadableFile[] = [];
   for (const each of order) {
     const status = await loadOne(client, each);
     // Prices of some tables are described by another file, which may come later.

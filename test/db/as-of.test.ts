@@ -49,7 +49,7 @@ const times = async (pool: pg.Pool): Promise<{ number: string; at: string; befor
   return rows;
 };
 
-t.test('the moment of a commit includes it, one microsecond before does not', async (t) => {
+t.test('the time of a commit includes it, one microsecond before does not', async (t) => {
   const { pool, db } = await testDatabase(t);
   await writeMinimalData(pool);
   for (let day = 1; day <= 20; day += 1) {
@@ -62,7 +62,7 @@ t.test('the moment of a commit includes it, one microsecond before does not', as
   t.equal(await numberAsOf(db, '1970-01-01T00:00:00Z'), '0', 'before the first');
 });
 
-t.test('a moment to come is refused by the clock of the database', async (t) => {
+t.test('a future instant is refused by the clock of the database', async (t) => {
   const { pool, db } = await testDatabase(t);
   const { rows } = await pool.query(
     `select (clock_timestamp() + interval '1 hour')::text as later, clock_timestamp()::text as now`,

@@ -121,7 +121,7 @@ t.test('when and how data came is no part of the hash', async (t) => {
   t.strictSame(await changed(), ['aluminium']);
 });
 
-t.test('the hash is that of one moment, while others write', async (t) => {
+t.test('the hash is that of one snapshot, while others write', async (t) => {
   const database = await loadingDatabase(t);
   const { client } = database;
   await describePrices(client, 'XX-1');

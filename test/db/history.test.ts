@@ -11,14 +11,14 @@ import {
 } from '../support/database/minimal-data.ts';
 
 /** One statement of a revision, on one of two prices and four days. */
-interface Step {
+interface HistoryStep {
   readonly what: 'publish' | 'correct' | 'withdraw' | 'rename';
   readonly price: 'T-1' | 'T-3';
   readonly day: number;
   readonly value: number;
 }
 
-const step: fc.Arbitrary<Step> = fc.record({
+const step: fc.Arbitrary<HistoryStep> = fc.record({
   what: fc.constantFrom('publish', 'correct', 'withdraw', 'rename'),
   price: fc.constantFrom('T-1', 'T-3'),
   day: fc.integer({ min: 1, max: 4 }),
@@ -26,18 +26,18 @@ const step: fc.Arbitrary<Step> = fc.record({
 });
 
 /** The expected content of the tables, in plain JavaScript. */
-interface World {
+interface ExpectedTables {
   readonly points: Map<string, string>;
   readonly names: Map<string, string>;
 }
 
-const copyOf = (world: World): World => ({
+const copyOf = (world: ExpectedTables): ExpectedTables => ({
   points: new Map(world.points),
   names: new Map(world.names),
 });
 
 /** The SQL of a step and its effect on the model; null for a no-op. */
-function apply(world: World, { what, price, day, value }: Step): string | null {
+function apply(world: ExpectedTables, { what, price, day, value }: HistoryStep): string | null {
   const date = `2024-01-0${day}`;
   const key = `${price} ${date}`;
   const where = `price_id = ${priceId(price)} and date = '${date}'`;
@@ -82,7 +82,7 @@ async function readAt(pool: pg.Pool, revision: number) {
 }
 
 /** The last key of each price: keys end with the day. */
-const lastDaysOf = (world: World): string[] =>
+const lastDaysOf = (world: ExpectedTables): string[] =>
   ['T-1', 'T-3'].flatMap(
     (price) =>
       [...world.points.keys()]
@@ -92,7 +92,11 @@ const lastDaysOf = (world: World): string[] =>
   );
 
 /** Runs the steps of one revision; null when they come to nothing. */
-const commit = (pool: pg.Pool, world: World, steps: readonly Step[]): Promise<number | null> =>
+const commit = (
+  pool: pg.Pool,
+  world: ExpectedTables,
+  steps: readonly HistoryStep[],
+): Promise<number | null> =>
   inTransaction(pool, async (client) => {
     const statements = steps.map((each) => apply(world, each)).filter((each) => each !== null);
     if (statements.length === 0) return null;
@@ -106,11 +110,11 @@ t.test(
   async (t) => {
     const { pool } = await testDatabase(t);
     const first = await writeMinimalData(pool);
-    const world: World = {
+    const world: ExpectedTables = {
       points: new Map(),
       names: new Map(['T-1', 'T-2', 'T-3'].map((code) => [code, `Price ${code}`])),
     };
-    const past = new Map<number, World>([[first, copyOf(world)]]);
+    const past = new Map<number, ExpectedTables>([[first, copyOf(world)]]);
     const commits = fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), {
       minLength: 1,
       maxLength: 8,

@@ -27,7 +27,7 @@ const walked = new Set<string>();
 /** However slow the machine is, it is no outage. */
 const PATIENT = { silenceMs: 20_000, awayMs: 60_000 };
 
-interface Change {
+interface LinkChange {
   readonly from: LinkState;
   readonly to: LinkState;
   readonly atMs: number;
@@ -36,7 +36,7 @@ interface Change {
 /** A client and the reports of its link. */
 interface Linked {
   readonly client: Client;
-  readonly changes: Change[];
+  readonly changes: LinkChange[];
   readonly moves: string[];
   readonly behind: string[];
   readonly commits: (string | null)[];
@@ -46,7 +46,7 @@ interface Linked {
 
 function linked(test: Test, urls: readonly string[], more: Partial<ClientOptions> = {}): Linked {
   const [url = '', ...others] = urls;
-  const changes: Change[] = [];
+  const changes: LinkChange[] = [];
   const moves: string[] = [];
   const behind: string[] = [];
   const client = openClient({
@@ -134,24 +134,24 @@ t.test('the link to a server that stays', async (t) => {
   t.same([await pidOf(), client.link.epoch], [pool, epoch], 'the pool stays');
 });
 
-t.test('a reading that waits for a lock is no silence', async (t) => {
+t.test('a revision check that waits for a lock is no silence', async (t) => {
   const here = linked(t, [first.url], { silenceMs: 1_000 });
   const { link } = here.client;
   await begin(here);
-  const looking = await first.using(({ pool }) =>
+  const { check } = await first.using(({ pool }) =>
     inTransaction(pool, async (client) => {
       await client.query('lock table service in access exclusive mode');
-      const looking = link.newestRevision();
+      const check = link.newestRevision();
       await walk(t, here, 'up: revision check is slow, server answers', async () => {
         await until('a check has a connection of its own', async () => {
           return (await first.sessions('linked link')).length === 2;
         });
         await later(1_500);
       });
-      return { looking };
+      return { check };
     }),
   );
-  t.ok(await looking.looking);
+  t.ok(await check);
 });
 
 t.test('a session of the link that stands still', async (t) => {

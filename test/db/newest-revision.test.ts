@@ -19,7 +19,7 @@ const SESSIONS = `select pid from pg_stat_activity
   where datname = current_database() and application_name like '%link'`;
 
 /** Terminates the sessions of the revision check. */
-const endLooks = ({ url }: TestDatabase): Promise<void> =>
+const endChecks = ({ url }: TestDatabase): Promise<void> =>
   administer(url, `select pg_terminate_backend(pid) from (${SESSIONS}) as sessions`);
 
 t.test(
@@ -51,7 +51,7 @@ t.test('a database without a revision has a head as well', async (t) => {
   t.same(headAt(await client.link.newestRevision(), ['nickel']), await headOf(db, ['nickel']));
 });
 
-t.test('all who ask while a look is under way share one that begins after it', async (t) => {
+t.test('all requests during a revision check share one that begins after it', async (t) => {
   const database = await worldOf(t);
   const { link } = database.client;
   await link.newestRevision();
@@ -60,10 +60,10 @@ t.test('all who ask while a look is under way share one that begins after it', a
     return rows.length === 1;
   });
   await link.newestRevision();
-  const { checks: looks, requests: asked } = link.counts;
+  const { checks, requests } = link.counts;
   // The first revision check waits for the lock and may miss commits made meanwhile.
   const [first, second] = await inTransaction(database.pool, async (client) => {
-    await client.query("select open_revision('while a look waits')");
+    await client.query("select open_revision('while a check waits')");
     await client.query("update price set name = 'New'");
     await client.query('lock table service in access exclusive mode');
     const waiting = link.newestRevision();
@@ -74,7 +74,7 @@ t.test('all who ask while a look is under way share one that begins after it', a
   const seen = await second;
   t.equal(new Set(seen).size, 1);
   t.equal(numberOf(seen[0]?.revision ?? ''), '2');
-  t.same([link.counts.requests - asked, link.counts.checks - looks], [101, 2]);
+  t.same([link.counts.requests - requests, link.counts.checks - checks], [101, 2]);
 });
 
 t.test('a revision check continues on a new connection if its connection breaks', async (t) => {
@@ -93,7 +93,7 @@ t.test('a revision check continues on a new connection if its connection breaks'
       return pids.length === 1;
     });
     const committed = await commit(database, `Round ${round}`);
-    const [newest] = await Promise.all([link.newestRevision(), endLooks(database)]);
+    const [newest] = await Promise.all([link.newestRevision(), endChecks(database)]);
     t.equal(numberOf(newest.revision), String(committed));
     t.equal(numberOf((await link.newestRevision()).revision), String(committed));
     await until('the session is another one', async () => {
@@ -128,7 +128,7 @@ t.test('data of another epoch are dropped, also at a smaller number', async (t) 
   t.match(restored.scopes.get('nickel')?.revision, /^1\./);
 });
 
-t.test('a number that comes back with another commit is another state', async (t) => {
+t.test('a number that comes back with another commit is another revision', async (t) => {
   const database = await worldOf(t);
   const { link } = database.client;
   const copper = inRevision(database.pool, "update price set name = 'Copper' where code = 'T-3'");
@@ -139,7 +139,7 @@ t.test('a number that comes back with another commit is another state', async (t
   const same = await link.newestRevision();
   t.not(same.revision, lost.revision);
   t.ok(same.history > lost.history);
-  t.match(same.scopes.get('copper')?.revision, /^1\./, 'and what was lost with it is forgotten');
+  t.match(same.scopes.get('copper')?.revision, /^1\./, 'the lost commit of the scope is gone');
   await loseAfter(database, 1);
   for (const name of ['B again', 'C']) {
     await inRevision(database.pool, `update price set name = '${name}' where code = 'T-1'`);

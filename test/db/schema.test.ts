@@ -95,11 +95,11 @@ t.test('each dimension of a price holds only values of its own kind', async (t) 
   const columns = rows.map((each) => each.column_name).filter((each) => !others.includes(each));
   t.equal(columns.length, 14);
   for (const column of columns) {
-    const stranger = column === 'region_id' ? 'spot' : 'europe';
+    const otherKind = column === 'region_id' ? 'spot' : 'europe';
     const refusal = await refusalOf(
-      insertOf('price', priceRow('N-1', { [column]: valueId(stranger) })),
+      insertOf('price', priceRow('N-1', { [column]: valueId(otherKind) })),
     );
-    t.match(refusal, `${column} refers to "${stranger}"`, column);
+    t.match(refusal, `${column} refers to "${otherKind}"`, column);
     t.match(refusal, 'of the wrong kind', column);
   }
   const later = `update price set region_id = ${valueId('spot')} where code = 'T-1'`;

@@ -2,10 +2,10 @@ import t from 'tap';
 import { cachedByRevision } from '../../src/db/shared-work.ts';
 
 /** A load by a key, and the keys of its calls. */
-function counted(keep: number) {
+function counted(most: number) {
   const loads: string[] = [];
   const read = cachedByRevision<[key: string, load?: () => Promise<string>], string>(
-    keep,
+    most,
     (key) => key,
     async (key, load) => {
       loads.push(key);

@@ -91,8 +91,8 @@ async function filled(test: Pick<typeof t, 'teardown'>): Promise<TestDatabase> {
 const renewEpoch = ({ pool }: TestDatabase, epoch: string) =>
   pool.query('update service set epoch = $1', [epoch]);
 
-/** Runs a statement on the database that the documented reader of the feed keeps. */
-function kept(folder: string, sql: string): unknown {
+/** Runs a statement on the database of the documented reader of the feed. */
+function query(folder: string, sql: string): unknown {
   const file = new DatabaseSync(join(folder, 'prices.db'), { timeout: 10_000 });
   try {
     return Object.values(file.prepare(sql).get() ?? {})[0];
@@ -108,8 +108,8 @@ async function readAll(folder: string, epoch: string, { child, ended }: Reading)
   await until(`the reader has read epoch ${epoch}`, () => {
     if (child.exitCode !== null) throw new Error(`the reader ended: ${child.exitCode}`);
     try {
-      const after = String(kept(folder, 'select after from place'));
-      return after.startsWith(epoch) && kept(folder, POINTS_READ) === PRICES * POINTS;
+      const after = String(query(folder, 'select after from position'));
+      return after.startsWith(epoch) && query(folder, POINTS_READ) === PRICES * POINTS;
     } catch {
       return false; // The reader has not made its tables yet.
     }
@@ -126,43 +126,44 @@ t.test('the documented reader of the feed', async (t) => {
   const door = await doorOf(t, service);
   const env = { SERVICE_URL: door.url, SERVICE_KEY: service.key };
   const start = (more = {}) => startReader(t, 'changes.md', folder, { ...env, ...more });
-  const place = (text: string) => kept(folder, `update place set after = ${text} returning 1`);
+  const setPosition = (text: string) =>
+    query(folder, `update position set after = ${text} returning 1`);
 
   const { rows } = await database.pool.query('select epoch from service');
   await readAll(folder, rows[0].epoch, await start());
   for (const [why, lose] of [
     ['another epoch', () => renewEpoch(database, 'renewed')],
-    ['a position beyond the newest change', async () => place("after || '0'")],
+    ['a position beyond the newest change', async () => setPosition("after || '0'")],
   ] as const) {
     await t.test(`starts again when its position is unknown: ${why}`, async (t) => {
-      kept(folder, "insert into point values ('LOST', '2026-01-01', '1', '1', '1') returning 1");
+      query(folder, "insert into point values ('LOST', '2026-01-01', '1', '1', '1') returning 1");
       await lose();
       await readAll(folder, 'renewed', await start());
-      t.equal(kept(folder, "select count(*) from point where code = 'LOST'"), 0);
+      t.equal(query(folder, "select count(*) from point where code = 'LOST'"), 0);
     });
   }
-  const known = kept(folder, 'select after from place');
+  const known = query(folder, 'select after from position');
 
   await t.test('keeps its position while another instance may know it', async (t) => {
-    place("after || '0'");
+    setPosition("after || '0'");
     door.statuses.length = 0;
     const { child, ended } = await start({ SERVICE_LAG: '60' });
     await until('its position is rejected', () => door.statuses.includes(400));
-    t.equal(kept(folder, POINTS_READ), PRICES * POINTS);
+    t.equal(query(folder, POINTS_READ), PRICES * POINTS);
     child.kill('SIGKILL');
     await ended;
   });
 
   await t.test('stops at every other rejection and keeps what it holds', async (t) => {
-    place("'garbage'");
+    setPosition("'garbage'");
     const broken = await (await start()).ended;
     t.equal(broken.code, 1);
     const errors = [{ pointer: '?after', code: 'invalid_format' }];
     t.match(JSON.parse(broken.stderr), { code: 'validation_failed', errors });
-    place(`'${known}'`);
+    setPosition(`'${known}'`);
     const unknown = await (await start({ SERVICE_KEY: 'x' })).ended;
     t.match(JSON.parse(unknown.stderr), { code: 'invalid_api_key' });
-    t.equal(kept(folder, POINTS_READ), PRICES * POINTS);
+    t.equal(query(folder, POINTS_READ), PRICES * POINTS);
   });
 });
 

@@ -11,15 +11,15 @@ import { PANDAS_PYTHON } from '../support/process/python.ts';
 const FILE = `${ROOT}docs/notebooks/prices.ipynb`;
 const RUNNER = `${ROOT}test/docs/notebook.py`;
 
-interface Cell {
+interface NotebookCell {
   readonly cell_type: string;
   readonly source: readonly string[];
   readonly outputs?: readonly { data?: Readonly<Record<string, readonly string[]>> }[];
 }
 
 /** The cells of a notebook without tables in HTML, which differ between versions of pandas. */
-const cellsOf = (text: string): readonly Cell[] =>
-  JSON.parse(text).cells.map(({ outputs, ...cell }: Cell) => ({
+const cellsOf = (text: string): readonly NotebookCell[] =>
+  JSON.parse(text).cells.map(({ outputs, ...cell }: NotebookCell) => ({
     ...cell,
     outputs: outputs?.map(({ data, ...output }) => ({
       ...output,

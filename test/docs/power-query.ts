@@ -5,26 +5,31 @@ const { DefaultSettings, TaskUtils } = createRequire(import.meta.url)(
 );
 
 /** A node of the syntax tree, as far as it is read here. */
-interface Node {
+interface SyntaxNode {
   readonly kind: string;
   readonly literal: string;
   readonly literalKind: string;
-  readonly elements: readonly { node: Node }[];
-  readonly content: Node;
-  readonly identifier: Node;
-  readonly key: Node;
-  readonly value: Node;
-  readonly head: Node;
-  readonly recursiveExpressions: { elements: readonly Node[] };
+  readonly elements: readonly { node: SyntaxNode }[];
+  readonly content: SyntaxNode;
+  readonly identifier: SyntaxNode;
+  readonly key: SyntaxNode;
+  readonly value: SyntaxNode;
+  readonly head: SyntaxNode;
+  readonly recursiveExpressions: { elements: readonly SyntaxNode[] };
 }
 
 /** A value of a program: a text, number, list or record; null for anything else. */
-export type Value = string | number | null | readonly Value[] | { readonly [name: string]: Value };
+export type ProgramValue =
+  | string
+  | number
+  | null
+  | readonly ProgramValue[]
+  | { readonly [name: string]: ProgramValue };
 
 /** A call of a function by its name. */
-export interface Call {
+export interface FunctionCall {
   readonly name: string;
-  readonly values: readonly Value[];
+  readonly values: readonly ProgramValue[];
 }
 
 const textOf = (literal: string): string => literal.slice(1, -1).replaceAll('""', '"');
@@ -32,7 +37,7 @@ const nameOf = (literal: string): string =>
   literal.startsWith('#"') ? textOf(literal.slice(1)) : literal;
 
 /** The value of an expression; `known` are values of identifiers. */
-function readValue(node: Node, known: Readonly<Record<string, Value>>): Value {
+function readValue(node: SyntaxNode, known: Readonly<Record<string, ProgramValue>>): ProgramValue {
   const items = node.content?.elements?.map((each) => each.node) ?? [];
   switch (node.kind) {
     case 'LiteralExpression':
@@ -52,9 +57,9 @@ function readValue(node: Node, known: Readonly<Record<string, Value>>): Value {
 }
 
 /** Every node of a tree. */
-function* nodesOf(tree: unknown): Generator<Node> {
+function* nodesOf(tree: unknown): Generator<SyntaxNode> {
   if (typeof tree !== 'object' || tree === null) return;
-  if ('kind' in tree) yield tree as Node;
+  if ('kind' in tree) yield tree as SyntaxNode;
   for (const each of Object.values(tree)) yield* nodesOf(each);
 }
 
@@ -65,8 +70,8 @@ function* nodesOf(tree: unknown): Generator<Node> {
  */
 export async function readProgram(
   text: string,
-  known: Readonly<Record<string, Value>> = {},
-): Promise<{ calls: readonly Call[]; columns: readonly string[] }> {
+  known: Readonly<Record<string, ProgramValue>> = {},
+): Promise<{ calls: readonly FunctionCall[]; columns: readonly string[] }> {
   const read = await TaskUtils.tryLexParse(DefaultSettings, text);
   if (read.resultKind !== 'Ok') throw new Error(read.error.message);
   const nodes = [...nodesOf(read.ast)];

@@ -4,9 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import t from 'tap';
-import { type Answer, scriptedServer } from '../clients/scripted-server.ts';
+import { type Responder, scriptedServer } from '../clients/scripted-server.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { type Block, blocksOf, ROOT } from '../support/docs/blocks.ts';
+import { blocksOf, type CodeBlock, ROOT } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { assistant } from '../support/process/assistant.ts';
@@ -58,7 +58,7 @@ const isThere = (command: string, ...words: string[]): boolean => {
 const hasR = isThere('Rscript', '--version');
 
 /** The program that this machine lacks for a block; null if it has all. */
-function missingFor({ language, text }: Block): string | null {
+function missingFor({ language, text }: CodeBlock): string | null {
   if (language === 'r' && !hasR) return 'R';
   return language === 'python' && /pandas|\.df\(/.test(text) && !PANDAS_PYTHON ? 'pandas' : null;
 }
@@ -76,7 +76,7 @@ const COMMAND = join(folder.path, 'commodity-prices');
 await writeFile(COMMAND, `#!/bin/sh\nexec '${ROOT}prices' "$@"\n`, { mode: 0o755 });
 
 const run = (
-  { language, text }: Block,
+  { language, text }: CodeBlock,
   address = url,
 ): Promise<{ stdout: string; failure: string | null }> =>
   new Promise((resolve) => {
@@ -135,7 +135,7 @@ const WHOLE = 'first\nsecond\n';
 
 /** Answers with `WHOLE`, or with its first line and a broken connection. */
 const lines =
-  (isWhole: boolean, headers: Record<string, string>): Answer =>
+  (isWhole: boolean, headers: Record<string, string>): Responder =>
   (reply, request) => {
     if (request.headers['if-none-match'] === headers['etag'] && headers['etag']) {
       reply.writeHead(304, headers).end();
@@ -147,7 +147,7 @@ const lines =
   };
 
 t.test('a cut answer is never a part of a file of the recipes', async (t) => {
-  const blockOf = (word: string): Block => {
+  const blockOf = (word: string): CodeBlock => {
     const found = runnable.find(({ page, text }) => /curl/.test(page) && text.includes(word));
     if (found === undefined) throw new Error(`no block has ${word}`);
     // A shell into which a user pastes it goes on after a failure.

@@ -6,7 +6,7 @@ import { blockOf, blocksOf, ROOT } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { parseCsv } from '../support/prices/csv.ts';
-import { type Call, readProgram, type Value } from './power-query.ts';
+import { type FunctionCall, type ProgramValue, readProgram } from './power-query.ts';
 
 const CODES = ['CP-NI-0001', 'CP-NI-0003'];
 const GOOGLE = `${ROOT}test/docs/google-sheets.js`;
@@ -16,17 +16,25 @@ const basic = `Basic ${Buffer.from(`anyone:${service.key}`).toString('base64')}`
 
 const address = await addressOf(service.app);
 
-type Options = Readonly<Record<string, Value>>;
+type RequestOptions = Readonly<Record<string, ProgramValue>>;
 
 /** The request of a call of Web.Contents, with its parameters in order. */
-function requestOf({ values: [site, options] }: Call): { url: string; options: Options } {
-  const { RelativePath: path, Query: query } = options as Options & { Query: Options };
+function requestOf({ values: [site, options] }: FunctionCall): {
+  url: string;
+  options: RequestOptions;
+} {
+  const { RelativePath: path, Query: query } = options as RequestOptions & {
+    Query: RequestOptions;
+  };
   const pairs = Object.entries(query).flatMap(([name, value]) =>
     [value].flat().map((each) => [name, String(each)]),
   );
   const parameters = new URLSearchParams(pairs as [string, string][]);
   const { pathname } = new URL(String(site));
-  return { url: `${path ? `/${path}` : pathname}?${parameters}`, options: options as Options };
+  return {
+    url: `${path ? `/${path}` : pathname}?${parameters}`,
+    options: options as RequestOptions,
+  };
 }
 
 const programs = [
@@ -41,7 +49,7 @@ t.test('each program of Power Query asks what the service answers', async (t) =>
     const { calls, columns } = await readProgram(text.replace(/^= /, ''), known);
     const asks = calls.filter(({ name }) => name === 'Web.Contents');
     t.equal(asks.length, 1, page);
-    const { url, options } = requestOf(asks[0] as Call);
+    const { url, options } = requestOf(asks[0] as FunctionCall);
     const headers = options['Headers'] ? { 'x-api-key': service.key } : { authorization: basic };
     const answer = await service.app.inject({ url, headers });
     t.equal(answer.statusCode, 200, answer.body);

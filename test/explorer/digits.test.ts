@@ -82,8 +82,8 @@ t.test('a decimal of twenty digits survives', async (t) => {
   await settled(page);
   const [row] = (await page.evaluate(CELLS('.points'))) as string[][];
   t.equal(row?.[2], LONG, 'the table');
-  const [reading] = (await page.evaluate(CELLS('.readout'))) as string[][];
-  t.ok(reading?.includes(LONG), 'the read-out');
+  const [readOut] = (await page.evaluate(CELLS('.readout'))) as string[][];
+  t.ok(readOut?.includes(LONG), 'the read-out');
 });
 
 t.test('the receipt has the characters of the answer', async (t) => {
@@ -94,8 +94,8 @@ t.test('the receipt has the characters of the answer', async (t) => {
   const { data } = await (await answered).json();
   await settled(page);
   const rows = (await page.evaluate(CELLS('.receipt'))) as string[][];
-  const termsText = (terms: { currency: string | null; unitOfMeasure: string } | null): string =>
-    terms ? [terms.currency, terms.unitOfMeasure].filter(Boolean).join(' per ') : '–';
+  const quotationText = (is: { currency: string | null; unitOfMeasure: string } | null): string =>
+    is ? [is.currency, is.unitOfMeasure].filter(Boolean).join(' per ') : '–';
   t.same(
     rows,
     // biome-ignore lint/suspicious/noExplicitAny: receipts of an answer that other tests check
@@ -105,8 +105,8 @@ t.test('the receipt has the characters of the answer', async (t) => {
         record.code,
         status,
         shown(reason ?? undefined),
-        termsText(from ?? null),
-        termsText(to ?? null),
+        quotationText(from ?? null),
+        quotationText(to ?? null),
         factor ? `× ${factor.multiply} ÷ ${factor.divide}` : '–',
         shown(source ?? undefined),
         shown(rounding ?? undefined),

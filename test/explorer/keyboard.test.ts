@@ -9,7 +9,7 @@ import { signIn, walk } from '../support/process/explorer-walk.ts';
 const explorer = await explorerOn(t, await seededDatabase(t));
 const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
-interface Violation {
+interface AxeViolation {
   readonly id: string;
   readonly nodes: { readonly html: string; readonly failureSummary: string }[];
 }
@@ -20,7 +20,7 @@ async function brokenRules(page: Page): Promise<string[]> {
   const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
   const violations = (await page.evaluate(
     `axe.run({ runOnly: ${JSON.stringify(tags)} }).then(({ violations }) => violations)`,
-  )) as Violation[];
+  )) as AxeViolation[];
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`),
   );

@@ -118,7 +118,7 @@ t.test('while the service is away what is on the screen stays, marked with its t
   await page.route('**/v3/**', (route) => route.abort());
   await page.getByRole('button', { name: '1Y' }).click();
   const note = page.getByRole('alert').filter({ hasText: 'cannot be reached' });
-  t.match(await note.innerText(), /since \d\d:\d\d:\d\d\. What you see is of \d\d:\d\d:\d\d/);
+  t.match(await note.innerText(), /since \d\d:\d\d:\d\d\. The page shows data of \d\d:\d\d:\d\d/);
   t.ok(await page.locator('.points tbody tr').count());
   t.ok(await page.locator('.chart canvas').count());
   await page.unrouteAll();

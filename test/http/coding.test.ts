@@ -18,8 +18,7 @@ t.before(async () => {
   const database = await seededDatabase(t);
   service = await serviceOn(t, database);
   bookless = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
-  const look = () => database.client.link.newestRevision();
-  await service.app.book?.fill(look);
+  await service.app.book?.fill(() => database.client.link.newestRevision());
 });
 
 /** Sends a request without the openapi.yaml check and decodes the answer. */
@@ -160,7 +159,7 @@ t.test(
       }
       const headers = { 'accept-encoding': accept };
       const post = { method: 'POST', url: MARKET, headers, payload: { broken: 1 } };
-      t.equal((await bare.request(post)).status, 406, 'before the body is looked at');
+      t.equal((await bare.request(post)).status, 406, 'before the body is parsed');
     }
   },
 );

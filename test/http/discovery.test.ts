@@ -59,7 +59,7 @@ t.test('GET /v3/prices lists for every market its filters, prices and days', asy
 });
 
 t.test(
-  'GET /v3/prices says which markets the caller may read; any credential will do',
+  'GET /v3/prices says which markets the principal may read; any credential will do',
   async (t) => {
     const key = await keyFor(database, ['prices:lithium', 'prices:copper']);
     const { json } = await get('/v3/prices', { 'x-api-key': key });
@@ -116,7 +116,7 @@ t.test('the scope of a market opens its filters, and no other scope does', async
 });
 
 for (const url of ['/v3/prices', '/v3/prices/nickel/filters']) {
-  t.test(`${url} has a strong ETag, and 304 for whoever has it already`, async (t) => {
+  t.test(`${url} has a strong ETag, and 304 for a client that has it already`, async (t) => {
     const { headers, text } = await get(url);
     const tag = headers['etag'] as string;
     t.match(tag, /^"[^"]+"$/);
@@ -152,7 +152,7 @@ for (const url of ['/v3/prices', '/v3/prices/nickel/filters']) {
   });
 }
 
-t.test('the ETag changes with the data and with the caller, never by itself', async (t) => {
+t.test('the ETag changes with the data and with the principal, never by itself', async (t) => {
   const own = await testDatabase(t);
   await writeMinimalData(own.pool);
   const other = await serviceOn(t, own);

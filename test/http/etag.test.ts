@@ -24,7 +24,7 @@ const isNew = async (query: string, tag: string): Promise<boolean> => {
 };
 
 t.test(
-  'an answer to GET has a strong tag, may be kept, and is asked about each time',
+  'an answer to GET has a strong tag, may be cached, and is validated each time',
   async (t) => {
     const { headers } = await get(SERIES);
     t.match(headers['etag'], /^"[\w-]{43}"$/);

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
-import type { Sent } from '../support/fuzz/bodies.ts';
+import type { FuzzedBody } from '../support/fuzz/bodies.ts';
 import { faultOf, sentTo, valuesOf } from '../support/fuzz/fuzzing.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';
@@ -16,7 +16,7 @@ t.test('no body makes the service fail, and none that breaks a rule is answered'
   t.comment(`seeds ${FIXED_SEED} and ${RANDOM_SEED}`);
   const service = await serviceOn(t, await seededDatabase(t));
   const counts: Record<number, number> = {};
-  const check = async (market: SpecifiedMarket, sent: Sent): Promise<void> => {
+  const check = async (market: SpecifiedMarket, sent: FuzzedBody): Promise<void> => {
     const reply = await service.request({
       method: 'POST',
       url: `/v3/prices/${market.slug}`,

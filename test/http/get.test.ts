@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { seededDatabase } from '../support/database/database.ts';
-import { legalBody, type Values } from '../support/fuzz/bodies.ts';
+import { legalBody, type ValuesByFilter } from '../support/fuzz/bodies.ts';
 import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
 import { byAddress, queryText } from '../support/prices/query.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';
@@ -21,7 +21,7 @@ const get = (slug: string, query: string, accept = '*/*', method = 'GET'): Promi
   service.request({ method, url: `/v3/prices/${slug}?${query}`, headers: { accept } });
 
 /** The ids and names that a market's filters take, and the codes of its prices. */
-async function valuesOf(slug: string): Promise<Values> {
+async function valuesOf(slug: string): Promise<ValuesByFilter> {
   const { data } = (await service.request({ method: 'GET', url: `/v3/prices/${slug}/filters` }))
     .json;
   const lists = Object.entries<{ id: string; name: string }[]>(data).map(([filter, list]) => [
@@ -29,12 +29,15 @@ async function valuesOf(slug: string): Promise<Values> {
     list.flatMap(({ id, name }) => [id, name]),
   ]);
   const { json } = await get(slug, '');
-  return { ...Object.fromEntries(lists), codes: json.data.map((each: Values) => each['code']) };
+  return {
+    ...Object.fromEntries(lists),
+    codes: json.data.map((each: ValuesByFilter) => each['code']),
+  };
 }
 
 /**
- * What must be the same of the answers to one request; a refusal has an id of its own. Of warnings
- * in a header as many are compared as fit those of both.
+ * The equal parts of the answers to one request; a refusal has an id of its own. A header has only
+ * the first warnings, so as many are compared as both answers have.
  */
 const compared = ({ status, headers, text }: Reply, warnings: number) => ({
   status,
@@ -88,7 +91,7 @@ t.test('every market is read by GET, and HEAD has the same headers without a bod
 t.test('a parameter is repeated for a list, and a comma is part of a value', async (t) => {
   const both = await get('nickel', 'codes=CP-NI-0002&codes=CP-NI-0001');
   t.same(
-    both.json.data.map((each: Values) => each['code']),
+    both.json.data.map((each: ValuesByFilter) => each['code']),
     ['CP-NI-0001', 'CP-NI-0002'],
   );
   const { json } = await get('lithium', 'products=Lithium+carbonate,%20battery%20grade');

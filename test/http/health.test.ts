@@ -12,8 +12,8 @@ import { serviceOn } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
 import { readOracle } from '../support/prices/oracle.ts';
 
-/** A service that has looked at its database. */
-async function looking(...[test, database, env]: Parameters<typeof serviceOn>) {
+/** A service that has checked its database. */
+async function checkedService(...[test, database, env]: Parameters<typeof serviceOn>) {
   const service = await serviceOn(test, database, env);
   const ready = () => service.app.inject({ method: 'GET', url: '/ready' });
   await until(
@@ -27,12 +27,12 @@ const HEALTH = ['/health', '/v3/prices/health', '/ready'];
 
 t.test('health needs no credential and has version, database and latest publication', async (t) => {
   const database = await seededDatabase(t);
-  const { app, request } = await looking(t, database);
+  const { app, request } = await checkedService(t, database);
   const all = await readOracle(database.pool);
   const latest = all.map((each) => each.points.at(-1)?.[1].split(' ')[4] ?? '').sort();
   for (const url of HEALTH) {
-    const strangers = { 'x-api-key': 'nonsense', authorization: 'Bearer nonsense' };
-    for (const headers of [{}, strangers]) {
+    const invalid = { 'x-api-key': 'nonsense', authorization: 'Bearer nonsense' };
+    for (const headers of [{}, invalid]) {
       const { status, json, headers: sent } = await request({ method: 'GET', url, headers });
       const { time, ...rest } = json;
       t.equal(status, 200, url);
@@ -56,7 +56,7 @@ t.test('health needs no credential and has version, database and latest publicat
 });
 
 t.test('a service that stops is healthy and not ready', async (t) => {
-  const { app, request } = await looking(t, await testDatabase(t));
+  const { app, request } = await checkedService(t, await testDatabase(t));
   app.isStopping = true;
   const { status, json } = await request({ method: 'GET', url: '/ready' });
   t.equal(status, 503);
@@ -68,7 +68,7 @@ t.test('a service that stops is healthy and not ready', async (t) => {
 
 t.test('a service without a single value is degraded, and answers', async (t) => {
   const database = await testDatabase(t);
-  const { request } = await looking(t, database);
+  const { request } = await checkedService(t, database);
   const { status, json } = await request({ method: 'GET', url: '/health' });
   t.equal(status, 200);
   t.match(json, {
@@ -79,7 +79,7 @@ t.test('a service without a single value is degraded, and answers', async (t) =>
 
 t.test('a service with an unknown source of rates is degraded, and answers', async (t) => {
   const database = await seededDatabase(t);
-  const { request } = await looking(t, database, { FX_SOURCE: 'NOBODY' });
+  const { request } = await checkedService(t, database, { FX_SOURCE: 'NOBODY' });
   const { status, json } = await request({ method: 'GET', url: '/ready' });
   t.equal(status, 200);
   t.match(json, { status: 'degraded', checks: { database: 'ok', rates: 'unknown_source' } });
@@ -97,7 +97,7 @@ t.test(
       point('T-1', "'2024-05-01'", "'2024-05-01T16:00:00.000001Z'"),
       point('T-3', "'2024-05-02'", "'2024-05-02T01:30:00.12+09:00'"),
     );
-    const { request } = await looking(t, database);
+    const { request } = await checkedService(t, database);
     const { json } = await request({ method: 'GET', url: '/health' });
     t.equal(json.checks.data.latestPublishedAt, '2024-05-01T16:30:00.12Z');
   },

@@ -98,7 +98,7 @@ t.test('a primary stays ready, whatever revision a client names', async (t) => {
 });
 
 t.test(
-  'a revision of another history gets the present state, a header and a warning',
+  'a revision of another history gets the newest revision, a header and a warning',
   async (t) => {
     const revision = await revisionNow();
     const [prefix = '', number] = revision.split('.');

@@ -128,7 +128,7 @@ t.test('a query that breaks a rule is refused, all of it at once', async (t) => 
 for (const url of ['currencies', 'units', 'rates?base=USD&quote=CNY'].map(
   (each) => `/v3/reference/${each}`,
 )) {
-  t.test(`GET ${url} names its state, has a strong ETag and 304, and any credential`, async (t) => {
+  t.test(`GET ${url} has its revision, a strong ETag, a 304, and any credential`, async (t) => {
     const { headers, json } = await get(url);
     t.equal(headers['x-data-revision'], json.$metadata.revision);
     t.match(headers['etag'], /^"[^"]+"$/);

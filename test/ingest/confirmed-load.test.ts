@@ -62,7 +62,7 @@ t.test('a server without synchronous standbys confirms no load', async (t) => {
 });
 
 t.test('a commit that works longer than the wait for standbys is not cut off', async (t) => {
-  // Longer than the timeout and the time in which a silent server is given up.
+  // Longer than the timeout, and than the silence after which a connection is aborted.
   await primary.query(`create function slow_commit() returns trigger language plpgsql
     as $$ begin perform pg_sleep(7); return null; end $$;
     create constraint trigger slow_commit after insert on revision

@@ -124,8 +124,8 @@ t.test('a market that does not exist hides nothing else that is wrong with its r
     [2, 'unitOfMeasure', 'unknown_unit'],
     [2, 'purity', 'unknown_value'],
   ]);
-  const terms = await load('Z-1,nickle,Z,Anything,Spot,Payable,Weekly,USD,t,');
-  t.strictSame(errorsOf(terms), [
+  const payable = await load('Z-1,nickle,Z,Anything,Spot,Payable,Weekly,USD,t,');
+  t.strictSame(errorsOf(payable), [
     [2, 'market', 'unknown_market'],
     [2, 'currency', 'invalid_price'],
     [2, 'unitOfMeasure', 'invalid_price'],

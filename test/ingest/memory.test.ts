@@ -30,11 +30,11 @@ function heldBy(keep: (text: string, index: number) => void): number {
 }
 
 t.test('texts that a load keeps do not retain the blocks of the file', async (t) => {
-  const subjects = new SeriesNames();
+  const series = new SeriesNames();
   const problems = new Problems();
   const descriptions = new Descriptions(problems);
   const max = (BLOCK * BLOCKS) / 10;
-  t.ok(heldBy((text) => subjects.numberOf(text, 1)) < max, 'codes');
+  t.ok(heldBy((text) => series.numberOf(text, 1)) < max, 'codes');
   t.ok(
     heldBy((value) => problems.reject('unknown_code', value, { value, column: value })) < max,
     'problems',
@@ -45,7 +45,7 @@ t.test('texts that a load keeps do not retain the blocks of the file', async (t)
     descriptions.add({ kind: 'value', line, dimension: 'purity', name: code });
   });
   t.ok(described < max, 'descriptions');
-  t.equal(subjects.names.length + problems.kept.length, 2 * BLOCKS, 'all of it is still in use');
+  t.equal(series.names.length + problems.kept.length, 2 * BLOCKS, 'all of it is still in use');
   t.equal(descriptions.prices.size + descriptions.others.length, 2 * BLOCKS);
 });
 

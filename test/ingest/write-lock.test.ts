@@ -116,7 +116,7 @@ t.test('if a superuser created the accounts, readers cannot take advisory locks'
   }
 });
 
-t.test('a writer that waits says who holds the lock, and gives up after its time', async (t) => {
+t.test('a writer that waits says who holds the lock, and fails after its timeout', async (t) => {
   const { client, pool, url } = await loadingDatabase(t);
   await describePrices(client, 'A');
   const loaded = await loadText(t, client, 'csv', points('A,2026-01-01,,1,,'));

@@ -16,7 +16,7 @@ const OWN = SETTINGS.principal;
 const OFTEN = { perMinute: 6_000, burst: 1_000, concurrent: 0 };
 
 /** Waits until an instance has read the counts of the others. */
-async function untilLooked(pool: pg.Pool, limits: Limits, name: string): Promise<void> {
+async function untilExchanged(pool: pg.Pool, limits: Limits, name: string): Promise<void> {
   const countInTable = async (): Promise<number> => {
     limits.takeRequest(name, OFTEN, monotonicMs());
     const text = 'select taken from rate_usage where name = $1';
@@ -41,7 +41,7 @@ t.test(
     };
     t.teardown(() => Promise.all(exchanges.map((each) => each.close())));
     const [one, other] = [instance(), instance()];
-    await Promise.all([untilLooked(pool, one, 'one'), untilLooked(pool, other, 'other')]);
+    await Promise.all([untilExchanged(pool, one, 'one'), untilExchanged(pool, other, 'other')]);
     const nowMs = monotonicMs();
     for (let taken = 0; taken < 10; taken += 1) one.takeRequest('key:a', OWN, nowMs);
     for (let failed = 0; failed < 5; failed += 1) one.countFailure('192.0.2.1', nowMs);
@@ -52,7 +52,7 @@ t.test(
     );
     t.equal(other.takeRequest('key:a', OWN, nowMs)?.isAllowed, false, 'the limits hold together');
     const late = instance();
-    await untilLooked(pool, late, 'late');
+    await untilExchanged(pool, late, 'late');
     t.equal(late.takeRequest('key:a', OWN, monotonicMs())?.isAllowed, true);
   },
 );

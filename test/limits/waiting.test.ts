@@ -4,7 +4,7 @@ import { Buckets, PeerShare, type Rate } from '../../src/limits/bucket.ts';
 
 const TURN_MS = 1_000;
 
-interface Instance {
+interface SimulatedInstance {
   readonly buckets: Buckets;
   /** When it exchanges next, and when it read the others last. */
   nextMs: number;
@@ -15,7 +15,7 @@ interface Instance {
 
 /** Instances that exchange their counts once a second, each with its own phase. */
 class Instances {
-  readonly #all: Instance[];
+  readonly #all: SimulatedInstance[];
   readonly #rate: Rate;
 
   constructor(rate: Rate, offsets: readonly number[]) {
@@ -40,7 +40,7 @@ class Instances {
     this.#all.splice(at, 1);
   }
 
-  #exchange(one: Instance): void {
+  #exchange(one: SimulatedInstance): void {
     const taken = one.buckets.drain().get('a') ?? 0;
     for (const other of this.#all) if (other !== one) other.told.push(taken);
     const { told, readMs, nextMs } = one;

@@ -1,4 +1,4 @@
-import type { Step } from '../support/database/migrations.ts';
+import type { MigrationStep } from '../support/database/migrations.ts';
 
 /** Makes the function that keeps the history of prices anew, with all columns of the table. */
 const PRICE_KEEP = `
@@ -19,7 +19,7 @@ const PRICE_KEEP = `
       end $do$`;
 
 /** Schema changes of a later version that this version must tolerate. */
-export const EXPANSION: Readonly<Record<string, Step>> = {
+export const EXPANSION: Readonly<Record<string, MigrationStep>> = {
   '0101-column': {
     // With no writer on its way, column, history and the function that keeps it change as one.
     up: `

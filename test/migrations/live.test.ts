@@ -108,7 +108,7 @@ t.test('a table in use: the migration tries again, and readers pass it by', asyn
   t.same(await migrating, ['0101-strong', '0102-stronger']);
 });
 
-t.test('a table that stays in use: the migration gives up and says who uses it', async (t) => {
+t.test('a table that stays in use: the migration fails and says who uses it', async (t) => {
   const database = await roledDatabase(t, { seeded: true });
   const { url: folder } = await blockedMigration(t);
   await holder(t, database, 'access share');

@@ -18,13 +18,13 @@ t.before(async () => {
   service = await serviceOn(t, database);
 });
 
-interface Body {
+interface RequestBody {
   readonly filters: object;
   readonly options: object;
 }
 
 /** Sends POST or GET, for NDJSON or JSON: all return the same records. */
-function ask(slug: string, body: Body, byQuery: boolean, accept = '*/*'): Promise<Reply> {
+function ask(slug: string, body: RequestBody, byQuery: boolean, accept = '*/*'): Promise<Reply> {
   const url = `/v3/prices/${slug}`;
   const headers = { accept };
   return byQuery
@@ -32,7 +32,7 @@ function ask(slug: string, body: Body, byQuery: boolean, accept = '*/*'): Promis
     : service.request({ method: 'POST', url, payload: body, headers });
 }
 
-const withOptions = ({ filters, options }: Body, more: object): Body => ({
+const withOptions = ({ filters, options }: RequestBody, more: object): RequestBody => ({
   filters,
   options: { ...options, ...more },
 });
@@ -45,7 +45,12 @@ const aboutOf = ({ headers }: Reply) => ({
 });
 
 /** Walks an answer page by page and compares the joined pages with the whole answer. */
-async function walk(slug: string, body: Body, limit: number, round: number): Promise<number> {
+async function walk(
+  slug: string,
+  body: RequestBody,
+  limit: number,
+  round: number,
+): Promise<number> {
   const first = await ask(slug, withOptions(body, { limit }), round % 2 === 0, LINES);
   const revision = first.headers['x-data-revision'];
   if (first.status !== 200) {
@@ -56,7 +61,7 @@ async function walk(slug: string, body: Body, limit: number, round: number): Pro
   const lines: string[] = [];
   let pages = 0;
   for (let page = first; ; pages += 1) {
-    t.same(aboutOf(page), aboutOf(first), 'state and warnings are those of the whole request');
+    t.same(aboutOf(page), aboutOf(first), 'revision and warnings are those of the whole request');
     const found = page.text.split('\n').slice(0, -1);
     lines.push(...found);
     const cursor = page.headers['x-next-cursor'];

@@ -72,14 +72,14 @@ t.test('a cursor continues only the request that returned it', async (t) => {
   t.same(placesOf(await page({ cursor: 'x', limit: 0 })), ['/options/limit out_of_range']);
 });
 
-t.test('a walk through the past stays there; a cursor goes with its own state only', async (t) => {
+t.test('a walk through the past stays there; a cursor fits its own revision only', async (t) => {
   const { revision, asOf } = (await page({})).json.$metadata;
   await commitConcurrently(database.pool, 1_000);
-  for (const moment of [{ revision }, { asOf }]) {
-    const whole = (await page(moment)).json;
-    const first = (await page({ ...moment, limit: 3 })).json;
+  for (const past of [{ revision }, { asOf }]) {
+    const whole = (await page(past)).json;
+    const first = (await page({ ...past, limit: 3 })).json;
     const cursor = first.$metadata.nextCursor;
-    for (const options of [{ cursor }, { ...moment, cursor }]) {
+    for (const options of [{ cursor }, { ...past, cursor }]) {
       const rest = (await page(options)).json;
       t.same([...first.data, ...rest.data], whole.data);
       t.equal(rest.$metadata.revision, revision);

@@ -41,7 +41,7 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
   };
   const rates = { slug: 'SAMPLE', base: { id: 1, iso: 'EUR' }, revision, scopes: [] };
   return {
-    'the newest state up to it': () => headOf(db, ['nickel'], revision),
+    'the newest revision up to it': () => headOf(db, ['nickel'], revision),
     prices: () => selectionOf(db, ALL, revision).execute(),
     'numbers of prices': () => selectIds(db, ALL, revision),
     'a page of prices': () => selectionOf(db, ALL, revision, { after: null, most: 1 }).execute(),
@@ -53,7 +53,7 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
     'the source of rates': () => rateSource(db, 'ECB', revision),
     rates: () => ratesReader(1)(db, 'e', rates),
     'the refresh of the book': () => changedIn(reads, 'nickel', '0', revision, signal),
-    'places in the feed': () =>
+    'positions in the feed': () =>
       runsOf(db, { markets: new Map([[1, 'x']]), after: '0', until: '9', limit: 1, revision }),
     'changed points': async () => changedPoints(db, await run()),
     'changed prices': async () => changedPrices(db, await run()),

@@ -31,7 +31,7 @@ const mark = ({ pool }: TestDatabase, number: number): Promise<number> =>
     `update currency set symbol = 'Mark ${number}'`,
   );
 
-interface Answer {
+interface MarkedAnswer {
   readonly text: string;
   readonly revision: number;
   readonly count: number;
@@ -39,7 +39,7 @@ interface Answer {
   readonly marks: ReadonlySet<number>;
 }
 
-async function ask({ app, key }: Service): Promise<Answer> {
+async function ask({ app, key }: Service): Promise<MarkedAnswer> {
   const reply = await overSocket(app, {
     method: 'POST',
     url: '/v3/prices/cobalt',
@@ -63,7 +63,7 @@ interface Contention {
   /** Revision → mark, as the writer knows it. */
   readonly committed: ReadonlyMap<number, number>;
   /** The answer of all readers, by revision. */
-  readonly answers: ReadonlyMap<number, Answer>;
+  readonly answers: ReadonlyMap<number, MarkedAnswer>;
   readonly requests: number;
 }
 
@@ -74,7 +74,7 @@ async function contend(
   service: Service,
 ): Promise<Contention> {
   const committed = new Map([[await mark(database, 0), 0]]);
-  const answers = new Map<number, Answer>();
+  const answers = new Map<number, MarkedAnswer>();
   let newest = Math.max(...committed.keys());
   let isWriting = true;
   let requests = 0;
@@ -120,7 +120,7 @@ async function recordsAt({ db, client }: TestDatabase, revision: number): Promis
 for (const pricesPerStatement of ['1', '20']) {
   const title = `${pricesPerStatement} prices per statement`;
   t.test(
-    `an answer is one state of the data, whatever is committed meanwhile: ${title}`,
+    `an answer is one snapshot of the data, whatever is committed meanwhile: ${title}`,
     async (t) => {
       const database = await testDatabase(t, { seeded: true });
       const env = { SERIES_PRICES_PER_STATEMENT: pricesPerStatement };

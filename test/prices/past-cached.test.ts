@@ -18,7 +18,7 @@ const planAt = (asOf: string, after: string | null = null): SnapshotPlan => ({
   page: { limit: null, after: after === null ? null : { revision: after, code: 'X' } },
 });
 
-t.test('a past moment is looked up once, until a known revision is gone', async (t) => {
+t.test('a past instant is looked up once, until a known revision is gone', async (t) => {
   const { db, pool } = await testDatabase(t, { seeded: true });
   const client = await pool.connect();
   const newest = await checkRevision(client as never, null);

@@ -73,13 +73,13 @@ const LATER_CODE = 'CP-NI-7777';
 const lacksLater = ({ slug, text }: Noted): boolean =>
   slug === 'nickel' && text.includes(`\\"${LATER_CODE}\\" matches nothing`);
 
-interface Told {
+interface WarnedBody {
   readonly $metadata: { readonly warnings: readonly { readonly code: string }[] };
 }
 
 /** Removes a price that was added later from an answer. */
 function withoutLater(text: string): object {
-  const { $metadata, ...rest } = JSON.parse(text) as Told;
+  const { $metadata, ...rest } = JSON.parse(text) as WarnedBody;
   const warnings = $metadata.warnings.filter((each) => !JSON.stringify(each).includes(LATER_CODE));
   return { ...rest, $metadata: { ...$metadata, warnings } };
 }
@@ -90,9 +90,9 @@ let warnedLater = 0;
 const same = async (
   test: Pick<typeof t, 'same' | 'match'>,
   was: Noted,
-  moment: object,
+  past: object,
 ): Promise<void> => {
-  const now = await send(service, was, moment);
+  const now = await send(service, was, past);
   if (now.status === was.status && now.text === was.text) return;
   if (lacksLater(was)) {
     // A request for the past learns all that is known now of a later price.
@@ -101,11 +101,7 @@ const same = async (
     if (was.status === 200) test.same(withoutLater(now.text), withoutLater(was.text));
     return;
   }
-  test.same(
-    now,
-    { status: was.status, text: was.text },
-    `${JSON.stringify({ ...was, ...moment })}`,
-  );
+  test.same(now, { status: was.status, text: was.text }, `${JSON.stringify({ ...was, ...past })}`);
 };
 
 t.test('an answer is repeated at its revision, to the byte', async (t) => {
@@ -113,7 +109,7 @@ t.test('an answer is repeated at its revision, to the byte', async (t) => {
   t.ok(noted.length > 2000, `${noted.length} answers, seed ${SEED}`);
   t.ok(warnedLater > 0, `${warnedLater} told of a price that came later`);
   const revisions = new Set(noted.map((each) => each.revision));
-  t.ok(revisions.size > 12, `${revisions.size} states`);
+  t.ok(revisions.size > 12, `${revisions.size} revisions`);
   t.ok(noted.filter((each) => each.status === 200).length > 1500, 'most were no refusals');
   // This way each answer is also held to openapi.yaml.
   for (const { slug, filters, options } of noted.filter((_, index) => index % 20 === 0)) {
@@ -127,7 +123,7 @@ t.test('an answer is repeated at its revision, to the byte', async (t) => {
   t.ok(changed > 250, `${changed} of 300 are answered differently now`);
 });
 
-t.test('and at the moment of its revision', async (t) => {
+t.test('and at the commit time of its revision', async (t) => {
   await forAll(noted, (was) => same(t, was, { asOf: was.asOf }));
   t.pass();
 });
@@ -169,8 +165,8 @@ t.test('a price that did not exist yet is reported with the revision that added 
   );
   const ask = (options: object, codes = ['cp-ni-8888', 'CP-NI-9999']): Promise<Reply> =>
     service.post('nickel', { filters: { codes }, options });
-  for (const moment of [{ revision: before }, { asOf: beforeAt }]) {
-    const { status, json } = await ask(moment);
+  for (const past of [{ revision: before }, { asOf: beforeAt }]) {
+    const { status, json } = await ask(past);
     t.equal(status, 200);
     const [early, unknown] = json.$metadata.warnings;
     t.match(early, {
@@ -185,8 +181,8 @@ t.test('a price that did not exist yet is reported with the revision that added 
     t.match(unknown, { code: 'unmatched_value', pointer: '/filters/codes/1' });
     const again = await ask({ asOf: early.existsSince }, ['CP-NI-8888']);
     t.equal(again.json.$metadata.count, 1, 'and it is there since then');
-    t.equal((await ask({ ...moment, strict: true }, ['CP-NI-8888'])).status, 200);
-    t.equal((await ask({ ...moment, strict: true })).status, 400, 'strict minds only the unknown');
+    t.equal((await ask({ ...past, strict: true }, ['CP-NI-8888'])).status, 200);
+    t.equal((await ask({ ...past, strict: true })).status, 400, 'strict minds only the unknown');
   }
   t.match(
     (
@@ -219,10 +215,10 @@ t.test('the tag of a past answer changes with what is reported of later prices',
   t.match(after.json.$metadata.warnings, [{ code: 'not_yet_existing' }]);
 });
 
-t.test('a state that this database never had is unknown, a moment to come refused', async (t) => {
+t.test('a revision that the database never had is unknown, a future instant refused', async (t) => {
   const [newest = ''] = await newestOf(database);
   const [epoch, number] = newest.split('.');
-  const ask = (moment: object) => service.post('nickel', { options: moment });
+  const ask = (past: object) => service.post('nickel', { options: past });
   const codes = ({ json }: Pick<Reply, 'json'>): string[] => [
     json.code,
     ...json.errors.map((each: { code: string; pointer: string }) => `${each.pointer} ${each.code}`),

@@ -361,20 +361,20 @@ select s.place, c.*
   order by s.place, c.date;
 
 -- prices that changed
-select s.place, state.is_before as "isBefore", reference.revision as reference, p.*
+select s.place, side.is_before as "isBefore", reference.revision as reference, p.*
   from unnest($1::bigint[],
   $2::integer[])
   with ordinality as s (revision, price_id, place)
-  cross join lateral (values (s.revision - 1, true), (s.revision, false)) as state (at, is_before)
+  cross join lateral (values (s.revision - 1, true), (s.revision, false)) as side (at, is_before)
   cross join lateral (select concat_ws('.', newest.revision, r.commit_id) as revision
   from (select coalesce(max(each.revision), 0) as revision from revision_scope each
-  where each.scope = 'reference' and each.revision <= state.at) as newest
+  where each.scope = 'reference' and each.revision <= side.at) as newest
   left join revision r on r.number = newest.revision) as reference
   cross join lateral (
-  select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id" from price where id = s.price_id and revision <= state.at
+  select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id" from price where id = s.price_id and revision <= side.at
   union all
   select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id" from price_history
-  where id = s.price_id and revision <= state.at and revision_to > state.at) as p
+  where id = s.price_id and revision <= side.at and revision_to > side.at) as p
   where require_commit($3::bigint, $4);
 
 -- the list of markets

@@ -89,7 +89,7 @@ const RUN: ChangeRun = {
   points: 3,
 };
 
-/** The statements of the feed for a caller of so many markets. */
+/** The statements of the feed for a principal with so many markets. */
 const changesOf = (markets: number) =>
   statementsOf((db) =>
     runsOf(db, {

@@ -55,7 +55,7 @@ const isDatabaseUp = async (dataDir: string): Promise<boolean> =>
   (await findPostmaster(await chooseInstallation(dataDir))) !== null;
 
 /** Invalid settings, with message and exit code. */
-type Fault = [env: Record<string, string>, message: RegExp, code: number];
+type InvalidSettings = [env: Record<string, string>, message: RegExp, code: number];
 
 async function takenPort(test: Pick<typeof t, 'teardown'>): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -232,7 +232,7 @@ t.test('an unusable setting is one line that names it', async (t) => {
   const port = await takenPort(t);
   const database = { DATABASE_URL: url };
   const secret = { JWT_SECRET: 'x'.repeat(32) };
-  const faults: Fault[] = [
+  const faults: InvalidSettings[] = [
     [{ ...database, PORT: 'abc' }, /PORT: "abc"/, 2],
     [{ DATABASE_URL: 'mysql://me:hunter2@host/db' }, /DATABASE_URL: /, 2],
     [{ ...database, JWT_SECRET: 'short' }, /JWT_SECRET: /, 2],
@@ -241,7 +241,7 @@ t.test('an unusable setting is one line that names it', async (t) => {
     [{ ...database, PORT: String(port) }, new RegExp(`PORT: ${port} `), 2],
     [{ ...database, HOST: '203.0.113.7' }, /HOST: 203\.0\.113\.7/, 2],
   ];
-  const check = async ([env, message, code]: Fault): Promise<void> => {
+  const check = async ([env, message, code]: InvalidSettings): Promise<void> => {
     const service = startService(t, env);
     t.equal(await service.ended, code, message.source);
     t.match(service.stderr(), message);

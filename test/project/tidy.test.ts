@@ -48,18 +48,18 @@ const FASTIFY = ['http', 'http/reply', 'http/routes', 'app', 'process'];
 const KYSELY = ['db', 'prices', 'book', 'conversion', 'ingest', 'auth'];
 const PROCESS = ['cli', 'config', 'process', 'server'];
 
-interface SourceFile {
+interface ProjectFile {
   readonly path: string;
   readonly text: string;
   readonly lines: readonly string[];
 }
 
-const read = (path: string): SourceFile => {
+const read = (path: string): ProjectFile => {
   const text = readFileSync(`${ROOT}${path}`, 'utf8');
   return { path, text, lines: text.split('\n') };
 };
 
-const globbed = (pattern: string): SourceFile[] =>
+const globbed = (pattern: string): ProjectFile[] =>
   globSync(pattern, { cwd: ROOT, exclude: (path) => path.includes('node_modules') })
     .filter((path) => !path.endsWith('.d.ts'))
     .sort()
@@ -86,7 +86,7 @@ const layerOf = (path: string): string => {
 };
 
 /** The imports of a file: packages by name, own files by their path in the project. */
-const importsOf = ({ path, text }: SourceFile): string[] => {
+const importsOf = ({ path, text }: ProjectFile): string[] => {
   const all = [...text.matchAll(/(?:from|import|import\()\s*['"]([^'"\n]+)['"]/g)];
   return all.map(([, target = '']) =>
     target.startsWith('.') ? new URL(target, `file:///${path}`).pathname.slice(1) : target,
@@ -94,7 +94,7 @@ const importsOf = ({ path, text }: SourceFile): string[] => {
 };
 
 /** Lines of a file that a pattern finds, as `path:line`. */
-const found = (files: readonly SourceFile[], pattern: RegExp): string[] =>
+const found = (files: readonly ProjectFile[], pattern: RegExp): string[] =>
   files.flatMap(({ path, lines }) =>
     lines.flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1} ${line}`] : [])),
   );
@@ -114,7 +114,7 @@ t.test('each folder imports only what lies below it', async (t) => {
 });
 
 /** Imports between the entries (files, subfolders) of each folder: folder, entry, targets. */
-const neighboursOf = (files: readonly SourceFile[]): Map<string, Map<string, Set<string>>> => {
+const neighboursOf = (files: readonly ProjectFile[]): Map<string, Map<string, Set<string>>> => {
   const folders = new Map<string, Map<string, Set<string>>>();
   for (const file of files) {
     for (const target of importsOf(file).filter((each) => each.startsWith('src/'))) {
@@ -183,7 +183,7 @@ t.test('every file that the list of broken rules names exists', async (t) => {
 });
 
 /** The names that a file imports from another one, as `path name`; `*` for all of them. */
-const namesFrom = ({ path, text }: SourceFile): string[] => {
+const namesFrom = ({ path, text }: ProjectFile): string[] => {
   const at = (target: string): string => new URL(target, `file:///${path}`).pathname.slice(1);
   const named = [
     ...text.matchAll(/(?:import|export)\s+(?:type\s+)?\{([^}]*)\}\s*from\s+'(\.[^']+)'/g),
@@ -253,7 +253,7 @@ t.test('functions and lines stay small', async (t) => {
 });
 
 /** Functions of more than 60 lines: the formatter ends each at the indentation it began with. */
-function longFunctions({ path, lines }: SourceFile): string[] {
+function longFunctions({ path, lines }: ProjectFile): string[] {
   const begins = /^( *)(?!.*\b(?:if|for|while|switch|catch)\b \().*(?:\bfunction\b|=> \{$|\) \{$)/;
   return lines.flatMap((line, start) => {
     const indent = begins.exec(line)?.[1];

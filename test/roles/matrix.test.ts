@@ -132,11 +132,11 @@ t.test('keys and prices are read by those who need them', async (t) => {
 
 t.test('functions with the rights of the owner are not executable by public', async (t) => {
   const { pool, prefix } = await roledDatabase(t);
-  const { rows } = await pool.query<{ name: string; path: string; callers: string[] }>(
+  const { rows } = await pool.query<{ name: string; path: string; accounts: string[] }>(
     `select proname as name, array_to_string(proconfig, ' ') as path,
        array(select rolname::text from pg_roles where starts_with(rolname, $1)
          and has_function_privilege(rolname, p.oid, 'execute')
-         and rolname not in ($1 || '_owner', $1 || '_migrator')) as callers
+         and rolname not in ($1 || '_owner', $1 || '_migrator')) as accounts
      from pg_proc p where pronamespace = 'public'::regnamespace and prosecdef order by proname`,
     [prefix],
   );
@@ -145,10 +145,10 @@ t.test('functions with the rights of the owner are not executable by public', as
     ['open_revision', 'loader'],
     ['note_denied', 'usage'],
   ]);
-  for (const { name, path, callers } of rows) {
+  for (const { name, path, accounts } of rows) {
     t.match(path, /^search_path=pg_catalog, public, pg_temp/, name);
-    const caller = open.get(name);
-    t.same(callers, caller ? [roleName(prefix, caller)] : [], name);
+    const login = open.get(name);
+    t.same(accounts, login ? [roleName(prefix, login)] : [], name);
   }
 });
 

@@ -34,10 +34,10 @@ t.test('every address answers with the account that only reads', async (t) => {
       t.ok(answer.statusCode < 500, `${method} ${url} ${answer.statusCode}`);
     }
   }
-  const moment = new Date(Date.now() - 1_000).toISOString();
+  const instant = new Date(Date.now() - 1_000).toISOString();
   for (const { slug } of MARKETS) {
     t.equal((await service.post(slug, WHOLE)).status, 200, slug);
-    const past = { options: { ...WHOLE.options, asOf: moment } };
+    const past = { options: { ...WHOLE.options, asOf: instant } };
     t.equal((await service.post(slug, past)).status, 200, `${slug} in the past`);
   }
   const rates = '/v3/reference/rates?base=EUR&quote=USD';

@@ -9,7 +9,7 @@ import { asking, resultsIn } from './support.ts';
 
 const { database, statements, service } = await serviceWithStatementLog(t);
 const ask = asking(service);
-const TERMS = { currency: 'USD', unit: 'tonne' };
+const QUOTATION = { currency: 'USD', unit: 'tonne' };
 
 /** Texts of every market, and some that are misspelt. */
 const { rows } = await database.pool.query<{ slug: string; text: string }>(
@@ -63,13 +63,13 @@ for (const { slug, name, prefix } of MARKETS) {
     const before = await answers();
     const code = `SECRET-${prefix}-UNOBTAINIUM`;
     await commit(database.pool, async (client) => {
-      await addPrice(client, { code, market: other, ...TERMS });
+      await addPrice(client, { code, market: other, ...QUOTATION });
       await putPoints(client, code, ['2026-07-01', '1', '2', '3']);
     });
     const read = statements.length;
     t.same(await answers(), before, 'the same bytes, tags and revisions');
-    const readings = statements.slice(read).filter((text) => /latest_point_at/.test(text));
-    t.same(readings, [], 'nothing is read for it, so no time is taken either');
-    t.match(resultsIn(await ask(code)), [{ code, market: other }], 'those who may see it find it');
+    const reads = statements.slice(read).filter((text) => /latest_point_at/.test(text));
+    t.same(reads, [], 'nothing is read for it, so no time is taken either');
+    t.match(resultsIn(await ask(code)), [{ code, market: other }], 'a key with its scope finds it');
   });
 }

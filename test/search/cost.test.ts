@@ -119,12 +119,12 @@ t.test(
   },
 );
 
-t.test('indexes keep to their budget of bytes, and answer without a place as well', async (t) => {
+t.test('indexes keep to their budget of bytes, and answer uncached as well', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   const statements = logStatements(database.pool);
   const { db, client } = database;
   const slugs = MARKETS.map(({ slug }) => slug);
-  const readings = async (bytesMax: number): Promise<number> => {
+  const reads = async (bytesMax: number): Promise<number> => {
     const read = indexReader({ db, references: referenceReader(1) }, bytesMax);
     await read(slugs, await client.link.newestRevision());
     const before = statements.length;
@@ -132,6 +132,6 @@ t.test('indexes keep to their budget of bytes, and answer without a place as wel
     t.equal(searchPrices(indexes, 'CP-NI-0003', 1).results[0]?.price.code, 'CP-NI-0003');
     return statements.slice(before).filter((text) => /latest_point_at/.test(text)).length;
   };
-  t.equal(await readings(64 * 1024 * 1024), 0, 'all of them are cached');
-  t.equal(await readings(1), MARKETS.length, 'none is cached');
+  t.equal(await reads(64 * 1024 * 1024), 0, 'all of them are cached');
+  t.equal(await reads(1), MARKETS.length, 'none is cached');
 });

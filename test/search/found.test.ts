@@ -4,7 +4,7 @@ import { seededDatabase } from '../support/database/database.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { asking, codesIn, resultsIn } from './support.ts';
 
-interface Row {
+interface SampleRow {
   readonly code: string;
   readonly name: string;
   readonly market: string;
@@ -13,7 +13,7 @@ interface Row {
 const database = await seededDatabase(t);
 const service = await serviceOn(t, database);
 const ask = asking(service);
-const { rows } = await database.pool.query<Row>(
+const { rows } = await database.pool.query<SampleRow>(
   `select code, price.name, market.slug as market from price
     join market on market.id = price.market_id order by code collate "C"`,
 );
@@ -37,7 +37,7 @@ t.test(
   },
 );
 
-t.test('every price is found by its name, product, alias, formula, place and terms', async (t) => {
+t.test('a price is found by its name, product, alias, formula, place and incoterm', async (t) => {
   for (const { code } of rows.filter((_, at) => at % 5 === 0)) {
     const [price] = resultsIn(await ask(code, { limit: 1 }));
     const named = (field: string) => (price?.[field] as { name: string } | null)?.name ?? '';

@@ -5,29 +5,29 @@ import { serviceOn } from '../support/http/service.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { asking, codesIn, resultsIn } from './support.ts';
 
-const TERMS = { currency: 'USD', unit: 'tonne' };
+const QUOTATION = { currency: 'USD', unit: 'tonne' };
 const { database, statements, service } = await serviceWithStatementLog(t);
 const ask = asking(service);
 
 /** The statements that read prices for the search: one for each market that is read. */
-const readingsAfter = (count: number): number =>
+const readsAfter = (count: number): number =>
   statements.slice(count).filter((text) => /limit.*latest_point_at/s.test(text)).length;
 
-t.test('each market is read once for a state of its data, whoever asks for what', async (t) => {
+t.test('each market is read once for a revision, whatever is asked for', async (t) => {
   await ask('nickel');
   const before = statements.length;
   const texts = ['copper', 'nickle', 'CP-NI-0003', 'price', 'x'];
   await Promise.all(texts.map((text) => ask(text)));
-  t.equal(readingsAfter(before), 0);
+  t.equal(readsAfter(before), 0);
 });
 
-t.test('many who ask at once after a commit share one reading of the changed market', async (t) => {
-  await commit(database.pool, (client) => addPrice(client, { code: 'AT-ONCE', ...TERMS }));
+t.test('many who ask at once after a commit share one read of the changed market', async (t) => {
+  await commit(database.pool, (client) => addPrice(client, { code: 'AT-ONCE', ...QUOTATION }));
   const before = statements.length;
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask('at-once')));
   t.equal(new Set(answers.map(({ text }) => text)).size, 1);
   t.match(resultsIn(answers[0] ?? (await ask('at-once')))[0]?.code, 'AT-ONCE');
-  t.equal(readingsAfter(before), 1);
+  t.equal(readsAfter(before), 1);
 });
 
 for (const [how, env] of [
@@ -40,7 +40,7 @@ for (const [how, env] of [
     const code = 'FRESHLY-ADDED';
     const before = await search(code);
     t.notOk(codesIn(before).includes(code));
-    await commit(own.pool, (client) => addPrice(client, { code, ...TERMS }));
+    await commit(own.pool, (client) => addPrice(client, { code, ...QUOTATION }));
     const added = await search(code);
     t.equal(codesIn(added)[0], code);
     t.not(added.json.$metadata.revision, before.json.$metadata.revision);

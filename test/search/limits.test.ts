@@ -65,7 +65,7 @@ t.test('wildcards and quotes have no meaning, and alone they find nothing', asyn
   }
 });
 
-t.test('an answer has a strong ETag, a 304, HEAD, its state, and no other format', async (t) => {
+t.test('an answer has a strong ETag, a 304, HEAD, its revision, and no other format', async (t) => {
   const url = '/v3/search?q=nickel';
   const { headers, json, text } = await get(url);
   t.match(headers['etag'], /^"[^"]+"$/);

@@ -33,11 +33,11 @@ t.test(
       return gone.length === 4;
     });
     await owner.query('rollback');
-    await until('the network is held', async () => {
+    await until('the network is rate limited', async () => {
       const { status } = await exchange(t, service.port, getText('/v3/me', service.key));
       return status === 429;
     });
-    t.pass('by what was refused to those who left');
+    t.pass('by the refusals of disconnected clients');
   },
 );
 

@@ -46,7 +46,7 @@ const get = async (t: Test, { port, key }: ListeningService, path: string) => {
 const NO_BOOK = { PRICE_BOOK_BYTES: '0' };
 
 t.test(
-  'one principal has so many requests at a time; a client that leaves frees its place',
+  'one principal has so many requests at a time; a client that disconnects frees its slot',
   async (t) => {
     const database = await testDatabase(t, { seeded: true });
     const service = await startListening(t, database, { ...NO_BOOK, CONCURRENT_MAX: '2' });
@@ -58,7 +58,7 @@ t.test(
     t.match(third, { status: 429, json: { code: 'too_many_concurrent_requests' } });
     t.equal(third.headers['retry-after'], '1');
     first.socket.destroy();
-    await until('the place is free', async () => (await get(t, service, '/v3/me')).status === 200);
+    await until('the slot is free', async () => (await get(t, service, '/v3/me')).status === 200);
     await free();
     t.equal((await answered(second)).status, 200);
   },
@@ -121,7 +121,7 @@ t.test('an immediate rejection has the same body as a rejection after a wait', a
   t.equal((await answered(inside)).status, 200);
 });
 
-t.test('a client that is turned away while it sends reads its answer, and is closed', async (t) => {
+t.test('a client that is rejected while it sends reads its answer, and is closed', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   const limits = { RUNNING_MAX: '1', WAITING_MAX: '0' };
   const service = await startListening(t, database, { ...NO_BOOK, ...limits });

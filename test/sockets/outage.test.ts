@@ -96,11 +96,11 @@ t.test('no request fails when the database is away for a moment', async (t) => {
   t.equal(client.reads.retries.count, 0, 'an interruption is no reason for a retry');
 });
 
-/** One place, and no line before it: whatever waits for the database must wait elsewhere. */
+/** One slot, and no queue before it: whatever waits for the database must wait elsewhere. */
 const GATE = { RUNNING_MAX: '1', WAITING_MAX: '0', PRICE_BOOK_BYTES: '0' };
 
 t.test(
-  'requests that come while the database is away take no place, and lose no time',
+  'requests that come while the database is away take no slot, and lose no time',
   async (t) => {
     const catchUp = { waitingMax: 20, waitMs: 600_000 };
     const { proxy, client, get, post, port } = await wired(t, { ...PATIENT, catchUp }, GATE);
@@ -191,7 +191,7 @@ for (const [what, away] of [
     proxy.cut(true);
     proxy.cut(false);
     await inOrder();
-    await until('nothing is held', () => client.reads.slots.inUse === 0);
+    await until('no slot is in use', () => client.reads.slots.inUse === 0);
   });
 }
 

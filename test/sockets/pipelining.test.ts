@@ -92,7 +92,7 @@ t.test('a connection that breaks leaves nothing of its requests behind', async (
     connection.socket.write(postText(service, 'nickel', {}, 'Connection: close\r\n'));
     return statusesIn(await connection.ended())[0] === '200';
   };
-  await until('its place is free', again);
+  await until('its slot is free', again);
 });
 
 t.test('a connection with too many waiting requests is closed, others are answered', async (t) => {
@@ -108,7 +108,7 @@ t.test('a connection with too many waiting requests is closed, others are answer
   t.same(statusesIn(await modest.ended()), Array(5).fill('200'));
   const next = new RawConnection(t, port);
   next.socket.write(get('/live').repeat(8) + LAST);
-  t.equal(statusesIn(await next.ended()).length, 9, 'places of the closed connection are free');
+  t.equal(statusesIn(await next.ended()).length, 9, 'slots of the closed connection are free');
 });
 
 t.test('open addresses are refused beyond their own bound, health addresses never', async (t) => {
@@ -127,7 +127,7 @@ t.test('open addresses are refused beyond their own bound, health addresses neve
   }
 });
 
-t.test('a client that leaves its refusals unread takes no place from others', async (t) => {
+t.test('a client that leaves its refusals unread takes no slot from others', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   const service = await startListening(t, database, { RUNNING_MAX: '1', WAITING_MAX: '0' });
   const unread = parsedOf(service.app);

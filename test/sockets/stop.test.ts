@@ -38,15 +38,16 @@ t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
     // A stop that waited for connections kept alive would take longer than the test.
     KEEP_ALIVE_TIMEOUT_MS: '600000',
   });
-  const caller = new RawConnection(t, service.port);
-  caller.socket.write(postText(service, BULK_MARKET.slug, { options: { includeSeries: true } }));
-  await caller.firstBytes();
+  const connection = new RawConnection(t, service.port);
+  const text = postText(service, BULK_MARKET.slug, { options: { includeSeries: true } });
+  connection.socket.write(text);
+  await connection.firstBytes();
 
   const isStopped = watched(service.app.close());
   await until('new connections are refused', () => refused(service.port));
   t.notOk(isStopped(), 'the stop waits for the answer');
-  caller.socket.resume();
-  const { data } = JSON.parse(dechunked(answerOf(await caller.ended()).body) ?? '');
+  connection.socket.resume();
+  const { data } = JSON.parse(dechunked(answerOf(await connection.ended()).body) ?? '');
   t.equal(data.length, 36, 'the answer is whole');
   await until('the service has stopped', isStopped);
 });
@@ -65,17 +66,17 @@ const refused = (port: number): Promise<boolean> =>
 t.test('a stop finishes answers that wait for a slow reader', async (t) => {
   const service = await startListening(t, await testDatabase(t));
   const arrived = arrivals(service);
-  const caller = new RawConnection(t, service.port);
-  caller.socket.pause();
+  const connection = new RawConnection(t, service.port);
+  connection.socket.pause();
   // More answers than the kernel holds, each handed over in one piece.
   const count = 40;
-  caller.socket.write(GET_DOCUMENT.repeat(count));
+  connection.socket.write(GET_DOCUMENT.repeat(count));
   await until('all are asked', () => arrived() === count);
   const isStopped = watched(service.app.close());
   await until('new connections are refused', () => refused(service.port));
   t.notOk(isStopped());
-  caller.socket.resume();
-  const answers = answersOf(await caller.ended());
+  connection.socket.resume();
+  const answers = answersOf(await connection.ended());
   t.equal(answers.length, count);
   t.ok(answers.every(({ headers, body }) => body.length === Number(headers['content-length'])));
   await until('the service has stopped', isStopped);

@@ -108,7 +108,7 @@ t.test(
   },
 );
 
-t.test('a big answer is given up when its reader leaves, whenever that is', async (t) => {
+t.test('a big answer is aborted when its client disconnects, whenever that is', async (t) => {
   const leavers = Array.from({ length: 30 }, (_, index) => {
     const connection = new RawConnection(t, service.port);
     const text = askAll(service);

@@ -39,7 +39,7 @@ t.test('so many are inside, a few wait in their order, the rest is refused', asy
   first?.();
   first?.();
   const a = await waiting[0];
-  t.same(order, ['a'], 'leaving twice admits one');
+  t.same(order, ['a'], 'two releases of one slot admit one');
   second?.();
   const b = await waiting[1];
   t.same(order, ['a', 'b']);
@@ -48,21 +48,21 @@ t.test('so many are inside, a few wait in their order, the rest is refused', asy
   t.same([semaphore.inUse, semaphore.waiting], [0, 0]);
 });
 
-t.test('a waiter that waited too long, or left, takes no place', async (t) => {
+t.test('a waiter that timed out or was aborted takes no slot', async (t) => {
   const semaphore = new Semaphore(1, { waitingMax: 1, waitMs: 5 });
   const release = semaphore.tryAcquire();
   t.equal(await semaphore.acquire(), null);
-  const leaving = new AbortController();
-  const left = failureOf(semaphore.acquire({ signal: leaving.signal, isUntimed: true }));
-  leaving.abort(new Error('gone'));
-  t.match(await left, { message: 'gone' });
-  t.match(await failureOf(semaphore.acquire({ signal: leaving.signal })), { message: 'gone' });
+  const abort = new AbortController();
+  const aborted = failureOf(semaphore.acquire({ signal: abort.signal, isUntimed: true }));
+  abort.abort(new Error('gone'));
+  t.match(await aborted, { message: 'gone' });
+  t.match(await failureOf(semaphore.acquire({ signal: abort.signal })), { message: 'gone' });
   release?.();
   t.same([semaphore.inUse, semaphore.waiting, semaphore.backlog], [0, 0, 0]);
   t.ok(semaphore.tryAcquire());
 });
 
-t.test('the first line goes first; it and those who wait for ever are not counted', async (t) => {
+t.test('the priority queue goes first; its waiters and untimed ones are not counted', async (t) => {
   const bounds = { waitingMax: 1, waitMs: HOUR_MS };
   const { semaphore, entered, enter } = semaphoreWith(1, bounds, bounds);
   const release = semaphore.tryAcquire();
@@ -101,7 +101,7 @@ t.test('an interruption uses up no time limit, and lets more wait, in their orde
   t.same([semaphore.waiting, group.catchUp], [0, null]);
 });
 
-t.test('the wider bounds hold until all lines were empty at once', async (t) => {
+t.test('the wider bounds hold until all queues were empty at once', async (t) => {
   const usual = { waitingMax: 1, waitMs: HOUR_MS };
   const { group, semaphore, enter } = semaphoreWith(1, usual, { waitingMax: 3, waitMs: HOUR_MS });
   const other = new Semaphore(1, usual, group);
@@ -169,7 +169,7 @@ t.test('the backlog is not over before the connections are made', async (t) => {
   t.equal(group.catchUp, null);
 });
 
-t.test('a move to another server lets those wait longer who wait already', async (t) => {
+t.test('a move to another server extends the time limits of present waiters', async (t) => {
   const usual = { waitingMax: 1, waitMs: 20 };
   const { group, semaphore, entered, enter } = semaphoreWith(1, usual, {
     ...usual,
@@ -187,15 +187,15 @@ t.test('a move to another server lets those wait longer who wait already', async
   warm.resolve();
 });
 
-t.test('all who wait are refused once the database was away for too long', async (t) => {
+t.test('all waiters are rejected once the database was away for too long', async (t) => {
   const usual = { waitingMax: 9, waitMs: HOUR_MS };
   const { group, semaphore } = semaphoreWith(1, usual, usual);
   const release = semaphore.tryAcquire();
-  const line = failureOf(semaphore.acquire());
+  const queued = failureOf(semaphore.acquire());
   group.pause();
   const parked = failureOf(semaphore.acquire());
   group.reject(() => new Error(GONE.message));
-  const [one, other] = await Promise.all([line, parked]);
+  const [one, other] = await Promise.all([queued, parked]);
   t.same([one.message, other.message], [GONE.message, GONE.message]);
   t.not(one, other, 'each has a refusal of its own');
   t.equal(semaphore.waiting, 0);

@@ -3,42 +3,42 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type t from 'tap';
 
-type Value = string | number | boolean;
+type AttributeValue = string | number | boolean;
 
 /** A span as OTLP has it. */
-export interface Span {
+export interface TraceSpan {
   readonly name: string;
   readonly kind: number;
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
   readonly status: { readonly code: number };
-  readonly attributes: Readonly<Record<string, Value>>;
-  /** What is said of the process that sent it. */
-  readonly resource: Readonly<Record<string, Value>>;
+  readonly attributes: Readonly<Record<string, AttributeValue>>;
+  /** Attributes of the process that sent it. */
+  readonly resource: Readonly<Record<string, AttributeValue>>;
 }
 
-/** What takes traces: OTLP over HTTP. */
-export interface Collector {
+/** A receiver of traces: OTLP over HTTP. */
+export interface TraceCollector {
   readonly address: string;
-  /** What came, as it came. */
+  /** Received bodies as text. */
   readonly texts: readonly string[];
   readonly paths: ReadonlySet<string>;
-  spans(): Span[];
+  spans(): TraceSpan[];
 }
 
 interface Attribute {
   readonly key: string;
-  readonly value: Readonly<Record<string, Value>>;
+  readonly value: Readonly<Record<string, AttributeValue>>;
 }
 
-const membersOf = (attributes: readonly Attribute[]): Record<string, Value> =>
+const membersOf = (attributes: readonly Attribute[]): Record<string, AttributeValue> =>
   Object.fromEntries(
-    attributes.map(({ key, value }) => [key, Object.values(value)[0] as Value] as const),
+    attributes.map(({ key, value }) => [key, Object.values(value)[0] as AttributeValue] as const),
   );
 
 /** The spans of one message; numbers may be text, as JSON of OTLP writes whole ones. */
-function spansOf(text: string): Span[] {
+function spansOf(text: string): TraceSpan[] {
   const { resourceSpans } = JSON.parse(text);
   // biome-ignore lint/suspicious/noExplicitAny: the members are those of OTLP.
   return resourceSpans.flatMap(({ resource, scopeSpans }: any) =>
@@ -61,7 +61,7 @@ function spansOf(text: string): Span[] {
 export async function startCollector(
   test: Pick<typeof t, 'teardown'>,
   status: number | null = 200,
-): Promise<Collector> {
+): Promise<TraceCollector> {
   const texts: string[] = [];
   const paths = new Set<string>();
   const server = createServer(async (request, reply) => {

@@ -7,7 +7,7 @@ import { seededDatabase } from '../support/database/database.ts';
 import { keyFor } from '../support/http/service.ts';
 import { until } from '../support/http/sockets.ts';
 import { type Running, startService } from '../support/process/programs.ts';
-import { type Span, startCollector } from './collector.ts';
+import { startCollector, type TraceSpan } from './collector.ts';
 
 const database = await seededDatabase(t);
 const key = await keyFor(database, ['prices:*']);
@@ -93,7 +93,7 @@ t.test('a trace of a request has its span, those of its statements, and no value
   const spansOf = (wanted: number) => collector.spans().filter(({ kind }) => kind === wanted);
   await until('what is left at the end has come', () => spansOf(SERVER).length === 4);
   const requests = spansOf(SERVER);
-  const [first] = requests.filter(({ traceId }) => traceId === TRACE) as [Span];
+  const [first] = requests.filter(({ traceId }) => traceId === TRACE) as [TraceSpan];
   t.match(first, {
     name: 'POST /v3/prices/nickel',
     parentSpanId: PARENT,
@@ -123,7 +123,7 @@ t.test('a trace of a request has its span, those of its statements, and no value
   t.notMatch(all, /canary|cps_/, 'no header, query or body');
 });
 
-t.test('each worker sends its traces, and what a caller does not want is not sent', async (t) => {
+t.test('each worker sends its traces, and no trace that a client declines', async (t) => {
   const collector = await startCollector(t);
   const address = `${collector.address}/v1/traces`;
   const protocol = { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' };

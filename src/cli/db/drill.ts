@@ -197,7 +197,7 @@ async function drill(work: Work, folder: string, options: DrillOptions): Promise
     const is = await timed('export the copy', () => exportTo(copy, join(folder, 'copy')));
     if ((await newestRevision(original.db)).revision !== revision) {
       throw new MovingDataError(
-        'data was written during the drill, so the copy is of an earlier state: run it again ' +
+        'data was written during the drill, so the copy is of an earlier revision: run it again ' +
           'when nothing is loaded',
       );
     }

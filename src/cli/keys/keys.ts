@@ -224,11 +224,11 @@ const addShow = command({
 });
 
 /** The printed members of an audited row of a key or of a scope. */
-type Side = { readonly scope?: string; readonly replaced_by?: string | null } | null;
+type AuditedMembers = { readonly scope?: string; readonly replaced_by?: string | null } | null;
 
 /** Text of a changed scope or of a replacement; empty for other events. */
 function changeOf({ before, after, replaces }: KeyEvent): string {
-  const [was, is] = [before as Side, after as Side];
+  const [was, is] = [before as AuditedMembers, after as AuditedMembers];
   if (is?.scope !== undefined) return `scope ${is.scope} given`;
   if (was?.scope !== undefined) return `scope ${was.scope} taken`;
   if (replaces !== null) return `replaces ${replaces}`;

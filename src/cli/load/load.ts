@@ -52,13 +52,13 @@ interface LoadOptions {
 const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged'];
 
 /** The members of a load request that the command line sets. */
-type Asked = Omit<
+type CommandRequest = Omit<
   LoadRequest,
   'signal' | 'jumpFactor' | 'confirmation' | 'onProgress' | 'onPreview' | 'onHeld'
 >;
 
 /** Builds the load request from the command line. */
-function requestOf(format: FormatName, file: string, options: LoadOptions): Asked {
+function requestOf(format: FormatName, file: string, options: LoadOptions): CommandRequest {
   const { rejects: path, overwrite = false } = options;
   const rejects = path === undefined ? undefined : { file: path, overwrite };
   return { ...options, format, file, actor: actor(), rejects };
@@ -75,7 +75,10 @@ function printFile(report: Named, options: LoadOptions, isOneOfSeveral: boolean)
 }
 
 /** Loads files one after another, each as its own batch, and prints each report. */
-async function loadFiles(requests: readonly Asked[], options: LoadOptions): Promise<CommandResult> {
+async function loadFiles(
+  requests: readonly CommandRequest[],
+  options: LoadOptions,
+): Promise<CommandResult> {
   const { quiet, fetch } = options;
   const asJson = options.json === true;
   const isOne = requests.length === 1;

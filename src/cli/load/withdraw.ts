@@ -14,7 +14,7 @@ import {
   takingRequest,
 } from './report.ts';
 
-interface Options extends TakingOptions {
+interface WithdrawOptions extends TakingOptions {
   readonly date?: string[];
   readonly from?: string;
   readonly to?: string;
@@ -23,7 +23,7 @@ interface Options extends TakingOptions {
 }
 
 /** The selected points. @throws UsageError for an empty or ambiguous selection */
-export function selectionOf(code: string | undefined, options: Options): Selection {
+export function selectionOf(code: string | undefined, options: WithdrawOptions): Selection {
   const { date, file, all } = options;
   const [from = null, to = null] = [options.from, options.to];
   const ways = [date, file, all, from ?? to].filter((each) => (each ?? null) !== null).length;
@@ -78,7 +78,7 @@ Examples:
   ${PROGRAM} withdraw CP-NI-0001 --date 2026-01-08 --reason "not assessed"
   ${PROGRAM} withdraw CP-NI-0001 --from 2026-01-01 --reason "ended" --dry-run
   ${PROGRAM} withdraw --file points.csv --reason "published by mistake"`,
-  async run(code: string | undefined, options: Options) {
+  async run(code: string | undefined, options: WithdrawOptions) {
     const selection = selectionOf(code, options);
     const lines = (points: WithdrawnPoints) => section('Withdrawn', points, changeText);
     const { withDatabase } = await import('../database.ts');

@@ -41,12 +41,16 @@ export type JsonMembers = Readonly<Record<string, unknown>>;
 /** The service, called with one key. */
 export interface PriceService {
   readonly url: string;
-  get(path: string, query: Readonly<Record<string, string | undefined>>, signal: AbortSignal): Call;
-  post(path: string, body: object, signal: AbortSignal): Call;
+  get(
+    path: string,
+    query: Readonly<Record<string, string | undefined>>,
+    signal: AbortSignal,
+  ): ServiceResponse;
+  post(path: string, body: object, signal: AbortSignal): ServiceResponse;
 }
 
 /** A response that is a JSON object. @throws CallError */
-type Call = Promise<JsonMembers>;
+type ServiceResponse = Promise<JsonMembers>;
 
 interface ServiceAccess {
   /** Address of the service. */
@@ -208,7 +212,7 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
     return { answer, content: await contentOf(answer, url) };
   }
 
-  async function call(path: string, more: RequestInit, cancelled: AbortSignal): Call {
+  async function call(path: string, more: RequestInit, cancelled: AbortSignal): ServiceResponse {
     const dueMs = performance.now() + timeoutMs;
     const timeout = AbortSignal.timeout(timeoutMs);
     const signal = AbortSignal.any([cancelled, timeout]);

@@ -1,7 +1,7 @@
 import Type, { type TObject } from 'typebox';
 import { closed, Day, decimal, Instant, nullable, ref } from './components.ts';
 
-const state = {
+const snapshot = {
   revision: Type.String({ description: 'Revision of the data that was read, opaque' }),
   asOf: Instant('Commit time of that revision'),
 };
@@ -21,7 +21,7 @@ const CurrencyEntry = closed(
 );
 
 export const CurrencyList = closed(
-  { $metadata: closed({ ...state, source }), data: Type.Array(ref(CurrencyEntry)) },
+  { $metadata: closed({ ...snapshot, source }), data: Type.Array(ref(CurrencyEntry)) },
   { $id: 'CurrencyList' },
 );
 
@@ -38,7 +38,7 @@ const UnitEntry = closed(
 );
 
 export const UnitList = closed(
-  { $metadata: closed(state), data: Type.Array(ref(UnitEntry)) },
+  { $metadata: closed(snapshot), data: Type.Array(ref(UnitEntry)) },
   { $id: 'UnitList' },
 );
 
@@ -57,7 +57,7 @@ const RateEntry = closed(
 export const RateList = closed(
   {
     $metadata: closed({
-      ...state,
+      ...snapshot,
       source,
       sourceBase: nullable(Type.String(), {
         description: 'Currency that the source quotes against; null if there is no such source',

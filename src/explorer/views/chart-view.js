@@ -83,7 +83,7 @@ class Replaced extends Component {
   }
 }
 
-const Reading = ({ entry, place, point, isAtCursor, view, app, isOnly }) => {
+const ReadOutRow = ({ entry, place, point, isAtCursor, view, app, isOnly }) => {
   const { market, record } = entry;
   const { stroke, dash } = strokeOf(place, darkSetting.matches);
   const isPublished = !view.currency && !view.unit && !view.average;
@@ -161,7 +161,7 @@ const ReadOut = ({ entries, day, view, app, isRead }) => {
         <tbody>
           ${entries.map(
             (entry, place) => html`
-              <${Reading}
+              <${ReadOutRow}
                 key=${`${entry.market} ${entry.record.code}`}
                 entry=${entry}
                 place=${place}

@@ -130,7 +130,7 @@ const Closed = ({ markets }) => html`
 const Empty = () => html`
   <section class="panel">
     <h2>There are no prices yet</h2>
-    <p>Whoever runs the service loads them on the command line: samples of every market, or files.</p>
+    <p>The operator loads them on the command line: samples of every market, or files.</p>
     <pre tabindex="0" aria-label="Commands"><code>./prices db seed
 ./prices load worldbank CMO-Historical-Data-Monthly.xlsx
 ./prices load csv prices.csv</code></pre>

@@ -127,8 +127,8 @@ const WORDS = {
   refused: 'refused',
 };
 
-const termsText = (terms) =>
-  terms ? [terms.currency, terms.unitOfMeasure].filter(Boolean).join(' per ') : NOTHING;
+const quotationText = (quotation) =>
+  quotation ? [quotation.currency, quotation.unitOfMeasure].filter(Boolean).join(' per ') : NOTHING;
 
 const factorText = (factor) => (factor ? `× ${factor.multiply} ÷ ${factor.divide}` : NOTHING);
 
@@ -160,8 +160,8 @@ export const Receipt = ({ records }) => html`
                 <th scope="row" class="code">${code}</th>
                 <td><span class=${`status ${status}`} title=${WORDS[status]}>${status}</span></td>
                 <td>${reason ?? NOTHING}</td>
-                <td>${termsText(from)}</td>
-                <td>${termsText(to)}</td>
+                <td>${quotationText(from)}</td>
+                <td>${quotationText(to)}</td>
                 <td class="figure">${factorText(unitFactor)}</td>
                 <td>${source ?? NOTHING}</td>
                 <td>${rounding ?? NOTHING}</td>

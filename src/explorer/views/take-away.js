@@ -30,14 +30,14 @@ function notesOf({ entries, answers, view }) {
   for (let at = 0; at < codes.length; at += CODES_A_LINE) {
     lines.push(codes.slice(at, at + CODES_A_LINE).join(', '));
   }
-  const terms = [
+  const options = [
     view.average && `average of each ${view.average}`,
     view.currency && `in ${view.currency}`,
     view.unit && `per ${view.unit}`,
     view.index && 'as an index, 100 at the first value shown',
     view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,
   ].filter(Boolean);
-  if (terms.length > 0) lines.push(terms.join('; '));
+  if (options.length > 0) lines.push(options.join('; '));
   const revisions = answers.map(({ $metadata }) => $metadata.revision).join(', ');
   return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions}`];
 }

@@ -87,7 +87,7 @@ const problemOf = ({ code }: ParserError): Problem => {
   return new Problem('malformed_request', 'The request is not valid HTTP/1.1');
 };
 
-/** True if Node's timeout for a request, or for the next request, has expired. */
+/** True if Node's timeout for a request, or for the next request, has elapsed. */
 export const isTimeout = ({ code }: ParserError): boolean => code === TIMEOUT;
 
 /**

@@ -215,8 +215,8 @@ async function resolveSnapshot(
 const KEY_MAX = 512;
 
 /**
- * A text that is equal for equal requests. Apart from them, an answer depends only on the state of
- * the data and, if the request names codes, on the markets that the principal may read.
+ * A text that is equal for equal requests. Apart from them, an answer depends only on the
+ * snapshot and, if the request names codes, on the markets that the principal may read.
  * @param body the bytes of the body, one character each
  */
 export function requestKey({ method, url, headers }: FastifyRequest, body: string): string {
@@ -277,7 +277,7 @@ function withUnknownMinRevision(answer: Answer, { context }: FastifyRequest): An
     pointer: '',
     detail:
       'x-min-revision is of another epoch or was lost in a failover; the answer shows the ' +
-      'present state: discard what you know of earlier revisions',
+      'newest revision: discard what you know of earlier revisions',
     suggestions: [],
   };
   return { ...answer, metadata: { ...metadata, warnings: [...metadata.warnings, warning] } };

@@ -33,22 +33,22 @@ function waitSlots(most: number): AcquireWaitSlot {
   const taken = new Map<string, Set<WaitSlot>>();
   return ({ kind, id }, forMs) => {
     const name = `${kind} ${id}`;
-    const places = taken.get(name) ?? new Set();
+    const slots = taken.get(name) ?? new Set();
     const nowMs = performance.now();
-    if (places.size >= most) {
-      const freeMs = Math.min(...[...places].map((each) => each.untilMs)) - nowMs;
+    if (slots.size >= most) {
+      const freeMs = Math.min(...[...slots].map((each) => each.untilMs)) - nowMs;
       const seconds = Math.max(1, Math.ceil(freeMs / 1000));
       const detail = `${most} requests of this credential wait already; wait for one of them`;
       throw new Problem('too_many_concurrent_requests', detail, {
         headers: { 'retry-after': String(seconds) },
       });
     }
-    const place: WaitSlot = { untilMs: nowMs + forMs };
-    places.add(place);
-    taken.set(name, places);
+    const slot: WaitSlot = { untilMs: nowMs + forMs };
+    slots.add(slot);
+    taken.set(name, slots);
     return () => {
-      places.delete(place);
-      if (places.size === 0 && taken.get(name) === places) taken.delete(name);
+      slots.delete(slot);
+      if (slots.size === 0 && taken.get(name) === slots) taken.delete(name);
     };
   };
 }
@@ -192,7 +192,7 @@ export function changeRoutes(
     const waitMs = (query.wait ?? 0) * 1000;
     if (waitMs === 0)
       return send(request, reply, format, await feed.read(asked, work.signal), false);
-    const leave = acquireWaitSlot(principal, waitMs);
+    const release = acquireWaitSlot(principal, waitMs);
     const restoreTimeout = disableSocketTimeout(request, app.server.timeout);
     try {
       const page = await feed.follow(asked, waitMs, work.signal);
@@ -202,7 +202,7 @@ export function changeRoutes(
       return await send(request, reply, format, page, true);
     } finally {
       restoreTimeout();
-      leave();
+      release();
     }
   }
 

@@ -8,14 +8,14 @@ import {
   ATTRIBUTES,
   type Attributes,
   POINT_FIELDS,
-  type PointColumns,
+  type PointFieldIndexes,
   type PointLines,
   type SourceRecord,
 } from '../records/source-record.ts';
 
 /** The columns of a file. */
 interface Layout {
-  readonly point: PointColumns;
+  readonly point: PointFieldIndexes;
   /** Columns with attributes of the price. */
   readonly attributes: readonly (readonly [name: string, index: number])[];
 }

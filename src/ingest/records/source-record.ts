@@ -102,7 +102,7 @@ export type SourceRecord =
   | VintageRecord;
 
 /** The index of each field of a point in a line of a file; -1 for absent fields. */
-export interface PointColumns extends Readonly<Record<PointField, number>> {
+export interface PointFieldIndexes extends Readonly<Record<PointField, number>> {
   /** Number of fields of a line. */
   readonly width: number;
 }
@@ -113,7 +113,7 @@ export interface PointLines {
   readonly line: number;
   /** The lines, without the end of the last one. */
   readonly bytes: Buffer;
-  readonly columns: PointColumns;
+  readonly columns: PointFieldIndexes;
   /** Reads one of the lines as records, and reports its problems. */
   recordsOf(line: number, bytes: Buffer): readonly SourceRecord[];
 }

@@ -2,7 +2,7 @@ import { dayNumber, dayOf } from '../../std/days.ts';
 import { exactPower } from '../../std/powers.ts';
 import { DATE_MIN, daysIn, microsOf } from '../parsing/dates.ts';
 import { DECIMALS_MAX, DIGITS_MAX, type ExactDecimal } from '../parsing/decimals.ts';
-import type { PointColumns } from '../records/source-record.ts';
+import type { PointFieldIndexes } from '../records/source-record.ts';
 import type { ParsedValue } from './copy-rows.ts';
 import type { Bounds } from './validate.ts';
 
@@ -98,7 +98,7 @@ export class PlainPoints implements ParsedValue {
   high: ExactDecimal | null = null;
   publishedAt: number | null = null;
 
-  readonly #columns: PointColumns;
+  readonly #columns: PointFieldIndexes;
   readonly #numberOf: (code: string, line: number) => number;
   readonly #dayMin = dayOf(DATE_MIN);
   readonly #dayMax: number;
@@ -114,7 +114,7 @@ export class PlainPoints implements ParsedValue {
 
   /** @param numberOf returns the series number of a code */
   constructor(
-    columns: PointColumns,
+    columns: PointFieldIndexes,
     { dateMax, now }: Bounds,
     numberOf: (code: string, line: number) => number,
   ) {

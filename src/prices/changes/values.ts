@@ -134,20 +134,20 @@ export async function changedPrices(
   );
   if (wanted.length === 0) return found;
   const { rows } = await sql<ChangedPriceRow>`
-    select s.place, state.is_before as "isBefore", reference.revision as reference, p.*
+    select s.place, side.is_before as "isBefore", reference.revision as reference, p.*
     from unnest(${wanted.map((each) => numberOf(each.revision))}::bigint[],
         ${wanted.map((each) => each.priceId)}::integer[])
       with ordinality as s (revision, price_id, place)
-    cross join lateral (values (s.revision - 1, true), (s.revision, false)) as state (at, is_before)
+    cross join lateral (values (s.revision - 1, true), (s.revision, false)) as side (at, is_before)
     cross join lateral (select concat_ws('.', newest.revision, r.commit_id) as revision
       from (select coalesce(max(each.revision), 0) as revision from revision_scope each
-        where each.scope = 'reference' and each.revision <= state.at) as newest
+        where each.scope = 'reference' and each.revision <= side.at) as newest
       left join revision r on r.number = newest.revision) as reference
     cross join lateral (
-      select ${ATTRIBUTES} from price where id = s.price_id and revision <= state.at
+      select ${ATTRIBUTES} from price where id = s.price_id and revision <= side.at
       union all
       select ${ATTRIBUTES} from price_history
-        where id = s.price_id and revision <= state.at and revision_to > state.at) as p
+        where id = s.price_id and revision <= side.at and revision_to > side.at) as p
     where ${requireCommit(newestOf(wanted))}`.execute(db);
   for (const { place, isBefore, reference, ...price } of rows) {
     const run = wanted[Number(place) - 1] as ChangeRun;

@@ -208,7 +208,7 @@ export async function withMissingRates(
   return { planned: refusedOf(planned, unconvertible), warnings };
 }
 
-type Range = Pick<Plan, 'range'>;
+type PlanRange = Pick<Plan, 'range'>;
 
 /** A day as a PostgreSQL date. */
 const dateText = (day: number): string =>
@@ -236,7 +236,7 @@ function endOf(
 }
 
 /** The points of series within segments, of prices `price`: id, n, first and last. */
-function seriesHits(segments: RawBuilder<unknown>, { range }: Range, revision: string) {
+function seriesHits(segments: RawBuilder<unknown>, { range }: PlanRange, revision: string) {
   const from = sql`greatest(segment.first, coalesce(${range.from}::date, '-infinity'))`;
   const to = sql`least(segment.last, coalesce(${range.to}::date, 'infinity'))`;
   return sql`select price.id, segment.n, days.first, days.last
@@ -251,7 +251,7 @@ const FIRST_OF_ALL = sql`date '-infinity'`;
 const monthsBack = (span: string) => sql`(latest.day - ${sql.lit(span)}::interval)::date`;
 
 /** The points that the figures of a summary need, within segments; columns as in `seriesHits`. */
-function summaryHits(segments: RawBuilder<unknown>, { range }: Range, revision: string) {
+function summaryHits(segments: RawBuilder<unknown>, { range }: PlanRange, revision: string) {
   const to = sql`coalesce(${range.to}::date, 'infinity')`;
   return sql`select price.id, segment.n, needed.day, needed.day
     from price

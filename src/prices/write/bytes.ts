@@ -37,7 +37,7 @@ function digitsOf(value: number): number {
 }
 
 /** Maximum size of a buffer that is reused. */
-const KEPT_BYTES = 1_048_576;
+const REUSED_BYTES_MAX = 1_048_576;
 
 /**
  * A growing buffer for the values of points: days, instants, and numbers as the digits of their
@@ -77,7 +77,7 @@ export class ByteWriter {
     const copy = Buffer.allocUnsafeSlow(this.#at);
     this.#bytes.copy(copy, 0, 0, this.#at);
     // Reuses the buffer unless it is too large.
-    if (this.#bytes.length > KEPT_BYTES) this.#bytes = Buffer.alloc(0);
+    if (this.#bytes.length > REUSED_BYTES_MAX) this.#bytes = Buffer.alloc(0);
     return copy;
   }
 

@@ -31,13 +31,13 @@ fault(
     const count = byLength(150, 1_000);
     let random = 7;
     for (let sent = 0; sent < count; sent += 10) {
-      const callers = Array.from({ length: 10 }, () => new RawConnection(t, service.port));
-      for (const { socket } of callers) socket.write(text);
-      for (const { socket } of callers) {
+      const connections = Array.from({ length: 10 }, () => new RawConnection(t, service.port));
+      for (const { socket } of connections) socket.write(text);
+      for (const { socket } of connections) {
         random = (random * 48_271) % 2_147_483_647;
         setTimeout(() => socket.destroy(), 5 + (random % 46));
       }
-      await Promise.all(callers.map(({ closed }) => closed));
+      await Promise.all(connections.map(({ closed }) => closed));
     }
     const left = performance.now();
     const { slots } = database.client.reads;

@@ -2,7 +2,7 @@ import { python } from '../../support/process/python.ts';
 import { fault } from '../../support/run/faults.ts';
 import {
   CALLERS,
-  type Call,
+  type ClientCall,
   callsAgainstUnreliableServer,
   SECONDS,
   TIMEOUT,
@@ -42,6 +42,6 @@ fault(
       const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'key' };
       const ran = await python(PROGRAM, env, { timeout: (SECONDS + 60) * 1_000 });
       t.equal(ran.stderr, '');
-      return JSON.parse(ran.stdout) as readonly Call[];
+      return JSON.parse(ran.stdout) as readonly ClientCall[];
     }),
 );

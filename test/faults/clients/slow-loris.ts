@@ -13,7 +13,7 @@ export interface SlowClients {
 }
 
 /** Timing: the clients connect within `arrivalMs`, all at once for 0. */
-export interface Pace {
+export interface ArrivalPace {
   readonly port: number;
   readonly arrivalMs: number;
   readonly dripMs: number;
@@ -30,8 +30,8 @@ export interface ClosedSlowClients {
 /** A value for each of two kinds of clients. */
 type Pair<T> = readonly [T, T];
 
-interface Task {
-  readonly pace: Pace;
+interface SlowTask {
+  readonly pace: ArrivalPace;
   readonly kinds: Pair<SlowClients>;
 }
 
@@ -41,10 +41,10 @@ interface Task {
  * @returns a function that starts the clients
  */
 export async function slowLoris(
-  pace: Pace,
+  pace: ArrivalPace,
   kinds: Pair<SlowClients>,
 ): Promise<() => Promise<Pair<ClosedSlowClients>>> {
-  const workerData: Task = { pace, kinds };
+  const workerData: SlowTask = { pace, kinds };
   const worker = new Worker(new URL(import.meta.url), { workerData });
   await once(worker, 'message');
   return async () => {
@@ -79,7 +79,7 @@ async function endOf(connection: RawConnection): Promise<{ ms: number; status: n
   return { ms: performance.now() - begun, status: answerOf(connection.text).status };
 }
 
-async function runAll({ pace, kinds }: Task): Promise<readonly ClosedSlowClients[]> {
+async function runAll({ pace, kinds }: SlowTask): Promise<readonly ClosedSlowClients[]> {
   const clients: SlowConnection[] = [];
   const dripping = dripAll(clients, pace.dripMs);
   const ends = kinds.map((): ReturnType<typeof endOf>[] => []);
@@ -106,7 +106,7 @@ if (parentPort !== null && workerData !== null) {
   const port = parentPort;
   port.postMessage('ready');
   await once(port, 'message');
-  port.postMessage(await runAll(workerData as Task));
+  port.postMessage(await runAll(workerData as SlowTask));
   port.close();
 }
 
@@ -114,7 +114,7 @@ const ESTABLISHED = '01';
 const portOf = (address = ''): number => Number.parseInt(address.split(':')[1] ?? '', 16);
 
 /** The state of a client connection, as the kernel reports it. */
-export interface ServerConnection {
+export interface KernelConnection {
   /** True if the service has not closed it. */
   readonly isOpen: boolean;
   /** Bytes that the service has sent and the client has not read. */
@@ -125,9 +125,9 @@ export interface ServerConnection {
  * The connections to a local port by client port, as the kernel reports them: a client that does
  * not read cannot notice a close.
  */
-export async function connectionsTo(port: number): Promise<ReadonlyMap<number, ServerConnection>> {
+export async function connectionsTo(port: number): Promise<ReadonlyMap<number, KernelConnection>> {
   const lines = (await readFile('/proc/net/tcp', 'utf8')).trim().split('\n').slice(1);
-  const held = new Map<number, ServerConnection>();
+  const held = new Map<number, KernelConnection>();
   const add = (client: number, isOpen: boolean, unread = 0): void => {
     const known = held.get(client) ?? { isOpen: false, unread: 0 };
     held.set(client, { isOpen: known.isOpen || isOpen, unread: known.unread + unread });

@@ -4,7 +4,7 @@ import { PLAIN_ENV } from '../../support/process/plain-env.ts';
 import { fault } from '../../support/run/faults.ts';
 import {
   CALLERS,
-  type Call,
+  type ClientCall,
   callsAgainstUnreliableServer,
   SECONDS,
   TIMEOUT,
@@ -51,6 +51,6 @@ fault(
         timeout: (SECONDS + 60) * 1_000,
       });
       t.equal(ran.stderr, '');
-      return JSON.parse(ran.stdout) as readonly Call[];
+      return JSON.parse(ran.stdout) as readonly ClientCall[];
     }),
 );

@@ -19,19 +19,19 @@ const PAUSE_MAX = 2;
 const RETRY_AFTER_HUGE = '999999999';
 
 /** An attempt as the server saw it; the client may not retry before `notBeforeMs`. */
-interface Attempt {
+interface ObservedAttempt {
   readonly outcome: 'answered' | 'failed' | 'refused for long';
   readonly atMs: number;
   readonly notBeforeMs: number;
 }
 
 /** A call as the client saw it: its code, the codes of the answer or the error, its seconds. */
-export type Call = readonly [code: string, got: readonly string[] | string, seconds: number];
+export type ClientCall = readonly [code: string, got: readonly string[] | string, seconds: number];
 
 const pick = <T>(from: readonly [T, ...T[]]): T =>
   from[Math.floor(Math.random() * from.length)] ?? from[0];
 
-function refuse(reply: ServerResponse, status: number): Attempt {
+function refuse(reply: ServerResponse, status: number): ObservedAttempt {
   const after = pick([
     undefined,
     '0',
@@ -51,7 +51,7 @@ function refuse(reply: ServerResponse, status: number): Attempt {
 }
 
 /** Answers a call in a random way. */
-function answer(reply: ServerResponse, code: string): Attempt {
+function answer(reply: ServerResponse, code: string): ObservedAttempt {
   const $metadata = { market: 'nickel', revision: 'abcd.1', count: 1, warnings: [] };
   const body = JSON.stringify({ $metadata, data: [{ code }] });
   const headers = { 'content-type': 'application/json', 'content-length': body.length };
@@ -73,7 +73,7 @@ function answer(reply: ServerResponse, code: string): Attempt {
 }
 
 /** True if the attempts of a call do not explain its outcome. */
-function isWrong([code, got, seconds]: Call, attempts: readonly Attempt[]): boolean {
+function isWrong([code, got, seconds]: ClientCall, attempts: readonly ObservedAttempt[]): boolean {
   const outcomes = attempts.map(({ outcome }) => outcome);
   if (attempts.length > ATTEMPTS_MAX) return true;
   if (typeof got !== 'string') {
@@ -86,7 +86,7 @@ function isWrong([code, got, seconds]: Call, attempts: readonly Attempt[]): bool
 }
 
 /** Attempts before Retry-After had passed, minus timer slack. */
-const earlyOf = (attempts: readonly Attempt[]): number =>
+const earlyOf = (attempts: readonly ObservedAttempt[]): number =>
   attempts.filter(({ atMs }, at) => atMs < (attempts[at - 1]?.notBeforeMs ?? 0) - 50).length;
 
 /**
@@ -96,9 +96,9 @@ const earlyOf = (attempts: readonly Attempt[]): number =>
  */
 export async function callsAgainstUnreliableServer(
   test: typeof t,
-  run: (url: string) => Promise<readonly Call[]>,
+  run: (url: string) => Promise<readonly ClientCall[]>,
 ): Promise<Figures> {
-  const attempts = new Map<string, Attempt[]>();
+  const attempts = new Map<string, ObservedAttempt[]>();
   const server = createServer((request, reply) => {
     const parts: Buffer[] = [];
     request.on('data', (part: Buffer) => parts.push(part));

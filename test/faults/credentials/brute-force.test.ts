@@ -63,16 +63,16 @@ const AT_ONCE = 64;
  */
 async function guessAtOnce(test: Test, service: ServiceProcess): Promise<number> {
   const begun = performance.now();
-  let looked = 0;
+  let counted = 0;
   for (let burst = 0; burst < byLength(3, 8); burst += 1) {
     await pause(2_100);
     const guesses = Array.from({ length: AT_ONCE }, () => asking(newKey().text));
     const answers = await sendAll(test, service, guesses, AT_ONCE);
-    looked += answers.filter(({ status }) => status === 401).length;
+    counted += answers.filter(({ status }) => status === 401).length;
   }
   const allowed = Math.ceil((performance.now() - begun) / 2_000);
-  test.ok(looked <= allowed + AT_ONCE, `${looked} guesses; ${allowed} are allowed, and one burst`);
-  return looked;
+  test.ok(counted <= allowed + AT_ONCE, `${counted} guesses; ${allowed} allowed, and one burst`);
+  return counted;
 }
 
 fault(
@@ -86,18 +86,18 @@ fault(
     const proxy = await tcpProxyTo(t, database.url);
     const sqlLog = logSql(proxy);
     const service = await startServiceProcess(t, { ...database, url: proxy.url });
-    const looked = () => [...sqlLog.texts].filter((text) => /api_key/.test(text)).length;
+    const lookupsSeen = () => [...sqlLog.texts].filter((text) => /api_key/.test(text)).length;
     const atRandom = Array.from({ length: byLength(1_000, 100_000) }, () => {
       const { text } = newKey();
       return asking(changed(text, text.length - 1));
     });
     const bad = await sendAll(t, service, atRandom);
     let accepted = refusedAll(t, bad, 'a checksum that is wrong');
-    const lookups = looked();
+    const lookups = lookupsSeen();
     t.equal(lookups, 0, 'nothing was looked up for them');
     const valid = Array.from({ length: byLength(400, 10_000) }, () => asking(newKey().text));
     accepted += refusedAll(t, await sendAll(t, service, valid), 'a checksum that is right');
-    t.ok(looked() > 0, 'the lookup is seen in the SQL log');
+    t.ok(lookupsSeen() > 0, 'the lookup is seen in the SQL log');
     const body = service.key.slice(0, -6);
     const near = Array.from({ length: body.length - ID_AT }, (_, at) => ID_AT + at)
       .filter((at) => at !== SECRET_AT - 1)
@@ -111,22 +111,22 @@ fault(
       FAILED_AUTH_PER_MINUTE: String(FAILED_PER_MINUTE),
     });
     const begun = performance.now();
-    const held = await sendAll(t, limited, valid.slice(0, 300), AT_ONCE);
+    const guessedFast = await sendAll(t, limited, valid.slice(0, 300), AT_ONCE);
     // The limit admits one more every two seconds; requests in flight do not see others' failures.
     const most = FAILED_PER_MINUTE + AT_ONCE + Math.ceil((performance.now() - begun) / 2_000);
-    const counts = countsOf(held);
+    const counts = countsOf(guessedFast);
     const refused = counts['401'] ?? 0;
     t.ok(refused >= FAILED_PER_MINUTE && refused <= most, `${refused} of at most ${most}`);
     t.same(Object.keys(counts), ['401', '429']);
-    t.ok(held.every(({ status, headers }) => status !== 429 || headers['retry-after']));
-    const looks = await guessAtOnce(t, limited);
+    t.ok(guessedFast.every(({ status, headers }) => status !== 429 || headers['retry-after']));
+    const guessed = await guessAtOnce(t, limited);
     return {
-      tried: bad.length + valid.length + near.length + rounds.length * 2 + held.length,
+      tried: bad.length + valid.length + near.length + rounds.length * 2 + guessedFast.length,
       accepted,
       'lookups for a bad checksum': lookups,
       'medians apart': within(apart, 50, 'µs'),
       '401 before the network was blocked': refused,
-      '401 to bursts of 64 at once, afterwards': looks,
+      '401 to bursts of 64 at once, afterwards': guessed,
     };
   },
 );

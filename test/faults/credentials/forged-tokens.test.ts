@@ -13,7 +13,7 @@ import { fault } from '../../support/run/faults.ts';
 const ASK = { path: '/v3/me' };
 
 const REFUSED = { name: 'prices_refusals_total', labels: { code: /^invalid_token$/ } };
-const LOOKS = { name: 'prices_looks_asked_total', labels: {} };
+const CHECKS = { name: 'prices_looks_asked_total', labels: {} };
 
 fault(
   'F28b',
@@ -35,7 +35,7 @@ fault(
     );
     const numbers = async () => ({
       refused: await counted(service, REFUSED),
-      looks: await counted(service, LOOKS),
+      checks: await counted(service, CHECKS),
     });
     const forgeries = Object.values({ ...forgedInside(), ...altered() });
     const bodies = new Set<string>();
@@ -48,17 +48,17 @@ fault(
         bodies.add(`${answer.status} ${answer.headers['www-authenticate']} ${answer.text}`);
       }
       const after = await numbers();
-      t.ok(before.looks > 0, 'looks are counted');
+      t.ok(before.checks > 0, 'revision checks are counted');
       t.equal(after.refused - before.refused, forgeries.length, 'each is counted');
-      const looks = after.looks - before.looks;
+      const checks = after.checks - before.checks;
       const own = 5 + Math.floor((2 * (performance.now() - begun)) / 1_000);
-      t.ok(forgeries.length > 2 * own, 'a look for each would be more');
-      t.ok(looks <= own, `${looks} looks; the service looks by itself about once a second`);
+      t.ok(forgeries.length > 2 * own, 'a check for each would be more');
+      t.ok(checks <= own, `${checks} checks; the service makes about one a second by itself`);
     };
     const good = secretToken(goodClaims());
     t.equal((await send(false, { ...service, key: good }, ASK)).status, 200);
-    await until('each market was looked at to be kept ready', async () => {
-      return (await numbers()).looks > MARKETS.length;
+    await until('the price book has read each market', async () => {
+      return (await numbers()).checks > MARKETS.length;
     });
     await forge();
     proxy.cut(true);

@@ -74,7 +74,7 @@ async function sendUnknown(test: Test, ask: (kid: string) => Promise<string>) {
   // On a stalled machine the single fetch may take longer than the timeout of the service.
   outcomes.delete('503 auth_unavailable');
   test.same([...outcomes], ['401 invalid_token']);
-  test.same(count(), before, 'no key is kept for them');
+  test.same(count(), before, 'no key is cached for them');
   return heap() - heapBefore;
 }
 

@@ -69,7 +69,7 @@ async function sendUnknownKeys(
   const begun = performance.now();
   const unknown = Array.from({ length: count }, (_, at) => ({
     ...ASK,
-    headers: { authorization: `Bearer ${signed(`stranger ${at}`)}` },
+    headers: { authorization: `Bearer ${signed(`unknown ${at}`)}` },
   }));
   const refused = await sendAll(test, { port, key: signed('known') }, unknown, 8);
   const allowed = allowedIn(performance.now() - begun);

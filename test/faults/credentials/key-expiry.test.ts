@@ -60,27 +60,27 @@ async function revoked(test: Test, isDeaf: boolean): Promise<{ sent: number; wor
 }
 
 /** The observations of a key with its own expiry. */
-interface Seen {
+interface ObservedUse {
   readonly sent: number;
   /** Milliseconds from its expiry to the last 200; 0 if none came later. */
   readonly workedMs: number;
 }
 
 /** Converts a database time to `performance.now()`: both run on one machine. */
-const momentOf = (instant: string | null): number =>
+const timeOf = (instant: string | null): number =>
   Date.parse(instant ?? '') - (Date.now() - performance.now());
 
 /** True if a request was sent more than a second after its key expired. */
 const isLate = ({ endedAt, ms }: HttpAnswer, end: number): boolean => endedAt - ms >= end + SECOND;
 
 /** Checks that a key worked until its expiry, to the second, and no longer. */
-function keptToItsEnd(
+function validUntilItsEnd(
   test: Test,
   what: string,
   answers: readonly HttpAnswer[],
   expiresAt: string | null,
-): Seen {
-  const end = momentOf(expiresAt);
+): ObservedUse {
+  const end = timeOf(expiresAt);
   const codesOf = (some: readonly HttpAnswer[]) => [
     ...new Set(some.map((each) => `${each.status} ${codeOf(each)}`)),
   ];
@@ -99,7 +99,7 @@ function keptToItsEnd(
 }
 
 /** Lets a key expire and the grace of a rotated key end, under load on both. */
-async function ended(test: Test, isDeaf: boolean): Promise<Seen[]> {
+async function ended(test: Test, isDeaf: boolean): Promise<ObservedUse[]> {
   const database = await testDatabase(test);
   const { db } = database;
   const service = await startServiceProcess(test, database);
@@ -121,7 +121,7 @@ async function ended(test: Test, isDeaf: boolean): Promise<Seen[]> {
   if (isDeaf) await endSessions(database);
   const grace = (await showKey(db, idOf(rotated))).expiresAt;
   const isOver = ({ answers }: typeof old, end: string | null): boolean =>
-    answers.filter((each) => isLate(each, momentOf(end))).length >= PER_SECOND;
+    answers.filter((each) => isLate(each, timeOf(end))).length >= PER_SECOND;
   await until('both are over', () => isOver(short, expiresAt) && isOver(old, grace));
   const [shortly, before, after] = (
     await Promise.all([short, old, next].map((load) => load.stop()))
@@ -131,8 +131,8 @@ async function ended(test: Test, isDeaf: boolean): Promise<Seen[]> {
     'the new key works all the time',
   );
   return [
-    keptToItsEnd(test, 'an expiry', shortly ?? [], expiresAt),
-    keptToItsEnd(test, 'a grace', before ?? [], grace),
+    validUntilItsEnd(test, 'an expiry', shortly ?? [], expiresAt),
+    validUntilItsEnd(test, 'a grace', before ?? [], grace),
   ];
 }
 

@@ -37,20 +37,20 @@ const setBack = ({ pool }: TestDatabase): Promise<unknown> =>
   });
 
 /** Commits repeatedly; returns the revisions and times from the answers. */
-async function statesOf(database: TestDatabase, target: Target): Promise<[bigint, string][]> {
-  const states: [bigint, string][] = [];
+async function snapshotsOf(database: TestDatabase, target: Target): Promise<[bigint, string][]> {
+  const snapshots: [bigint, string][] = [];
   for (let count = 0; count < COMMITS; count += 1) {
     await renamed(database, `Name ${count}`);
     const { revision, asOf } = JSON.parse((await ask(target)).text).$metadata;
     // With six fractional digits, times sort as text.
-    states.push([BigInt(revision.split('.')[1]), utcMicroseconds(asOf)]);
+    snapshots.push([BigInt(revision.split('.')[1]), utcMicroseconds(asOf)]);
   }
-  return states;
+  return snapshots;
 }
 
-const isGrowing = (states: readonly (readonly [bigint, string])[]): boolean =>
-  states.every(([number, time], at) => {
-    const before = states[at - 1];
+const isGrowing = (snapshots: readonly (readonly [bigint, string])[]): boolean =>
+  snapshots.every(([number, time], at) => {
+    const before = snapshots[at - 1];
     return before === undefined || (number > before[0] && time > before[1]);
   });
 
@@ -92,16 +92,16 @@ fault(
       };
       const service = await startServiceProcess(t, database, env, ['--import', CLOCK]);
       const load = openLoad(t, service, [{ path: '/v3/prices/copper' }], RATE);
-      const states = await statesOf(database, service);
+      const snapshots = await snapshotsOf(database, service);
       off.push(await refusedOff(database, service));
       const now = new Date(Date.now() - 1).toISOString();
       t.equal((await ask(service, now)).status, 200, 'now is not the future');
       const soon = new Date(Date.now() + 600_000).toISOString();
       t.equal((await ask(service, soon)).status, 400, 'and the future is not the past');
       await setBack(database);
-      states.push(...(await statesOf(database, service)));
-      if (!isGrowing(states)) misplaced += 1;
-      const last = states.at(-1)?.[1] ?? '';
+      snapshots.push(...(await snapshotsOf(database, service)));
+      if (!isGrowing(snapshots)) misplaced += 1;
+      const last = snapshots.at(-1)?.[1] ?? '';
       const { asOf } = JSON.parse((await ask(service, last)).text).$metadata;
       t.equal(utcMicroseconds(asOf), last, 'the last commit answers as asOf');
       const answers = await load.stop();

@@ -67,13 +67,13 @@ const isReady = async (target: ServiceProcess): Promise<boolean> =>
 const ready = (): Promise<boolean> => isReady(service);
 
 /** A running load and the log of the service. */
-interface Loaded extends OpenLoad {
+interface RunningLoad extends OpenLoad {
   /** The log since the start of the load. */
   log(): string;
 }
 
 /** Starts a load at a rate on a healthy service. */
-async function loaded(test: Test, rate = RATE): Promise<Loaded> {
+async function loaded(test: Test, rate = RATE): Promise<RunningLoad> {
   await until('the service is ready', ready);
   const before = service.running.stderr().length;
   const load = openLoad(test, service, QUESTIONS, rate);
@@ -97,7 +97,7 @@ async function recovered(load: OpenLoad, since: number): Promise<number> {
 }
 
 /** Asserts that every failed answer is a documented problem that invites a retry. */
-async function tolerable(test: Test, load: Loaded, codes: RegExp) {
+async function tolerable(test: Test, load: RunningLoad, codes: RegExp) {
   await more(load, RATE);
   await until('requests are answered as before', () =>
     load.answers.slice(-3).every(({ status }) => status === 200),
@@ -130,7 +130,7 @@ const isUp = (): Promise<boolean> =>
  * Runs a fault at each CPU share, under 60 % of the capacity there. Only at half a core may a
  * request take longer than a second, because PostgreSQL itself does.
  */
-async function atShares(test: Test, work: (load: Loaded, rate: number) => Promise<void>) {
+async function atShares(test: Test, work: (load: RunningLoad, rate: number) => Promise<void>) {
   let figures: Figures = {};
   for (const share of SHARES) {
     const rate = await rateAt(test, quota, share, service, QUESTIONS, RATE);
@@ -201,10 +201,10 @@ const KINDS = {
   silent: [() => proxy.freeze(), () => proxy.thaw()],
 } as const;
 
-type Kind = keyof typeof KINDS;
+type OutageKind = keyof typeof KINDS;
 
 /** Stops the database for a given time; returns the times of stop and return. */
-async function away(kind: Kind, ms: number): Promise<{ went: number; back: number }> {
+async function away(kind: OutageKind, ms: number): Promise<{ went: number; back: number }> {
   const [take, give] = KINDS[kind];
   const went = performance.now();
   take();
@@ -229,7 +229,7 @@ const MOMENTS = byLength([500], [500, 1_000, 2_000]);
 /** Interrupts the database briefly under load; returns failed and total requests and figures. */
 async function interrupted(
   test: Test,
-  kind: Kind,
+  kind: OutageKind,
   { asks, perSecond }: { readonly asks: readonly HttpRequest[]; readonly perSecond: number },
   moments = MOMENTS,
 ) {

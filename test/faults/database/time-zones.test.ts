@@ -116,7 +116,7 @@ function rangesOf(count: number): { dateFrom?: string; dateTo?: string }[] {
   });
 }
 
-interface Found {
+interface SeriesList {
   readonly data: readonly { readonly code: string; readonly series: { readonly date: string }[] }[];
 }
 
@@ -190,7 +190,7 @@ fault(
   'each series has exactly the points whose dates, compared as text, lie in the range; the ' +
     'same bytes in each zone',
   async (t) => {
-    const parse = ({ text }: HttpAnswer): Found => JSON.parse(text) as Found;
+    const parse = ({ text }: HttpAnswer): SeriesList => JSON.parse(text) as SeriesList;
     const wrong: string[] = [];
     const right = new Set<string>();
     for (const [zone, answers] of results.zones) {

@@ -25,7 +25,7 @@ type Test = typeof t;
 const BURST = 60;
 const PER_SECOND = 10;
 const TWICE = 2 * PER_SECOND;
-/** In a short run the burst would hide that too much is let in. */
+/** In a short run the burst would hide that too much is admitted. */
 const OFTEN = byLength(TWICE + BURST, TWICE);
 const LIMITS = {
   RATE_PER_MINUTE: '600',
@@ -36,7 +36,7 @@ const LIMITS = {
   JWT_AUDIENCE: HS256.JWT_AUDIENCE,
 };
 const ASK = { path: '/v3/me' };
-/** The window that answers tell, of which there are three. */
+/** The window of the rate limit, as answers report it; the tests last three windows. */
 const WINDOW_MS = byLength(2_000, 60_000);
 const WINDOWS = 3;
 const CLIENTS = byLength(2, 12);
@@ -48,7 +48,7 @@ const accepted = (answers: readonly HttpAnswer[]): number =>
 const allowance = (begun: number): number =>
   BURST + (PER_SECOND * (performance.now() - begun)) / 1_000;
 
-/** Every answer tells the limit, and every refusal when to come back. */
+/** Checks that every answer reports the limit, and every refusal when to retry. */
 function checkRefusals(test: Test, answers: readonly HttpAnswer[]): void {
   test.same(unacceptable(answers), []);
   const refused = answers.filter(({ status }) => status !== 200);
@@ -59,7 +59,7 @@ function checkRefusals(test: Test, answers: readonly HttpAnswer[]): void {
   test.ok(refused.every(({ headers }) => Number(headers['retry-after']) >= 1));
 }
 
-/** Sends twice the rate for three windows; no more is let in than the bucket gives. */
+/** Sends twice the rate for three windows; no more is admitted than the bucket gives. */
 async function twice(test: Test, target: Target, asks: readonly { path: string }[] = [ASK]) {
   const begun = performance.now();
   const load = openLoad(test, target, asks, OFTEN);
@@ -97,7 +97,7 @@ async function edges(test: Test, target: Target) {
   return BURST + over;
 }
 
-/** Two keys by turns, at twice the rate of both: neither is let in more often than it may. */
+/** Two keys by turns, at twice the rate of both: neither is admitted more often than it may be. */
 async function byTurns(test: Test, { port }: Target, keys: readonly string[]): Promise<number> {
   const loads = await Promise.all(keys.map((key) => twice(test, { port, key })));
   return Math.max(...loads.map(({ share }) => share));
@@ -123,7 +123,7 @@ async function keyAt({ db }: TestDatabase, perMinute: number, burst: number): Pr
   return key;
 }
 
-/** One request after another, until long after the limit: what is told only goes down. */
+/** One request after another, until long after the limit: the reported numbers never increase. */
 async function onlyDown(test: Test, target: Target): Promise<void> {
   const reported: { status: number; left: number; wait: number }[] = [];
   for (let at = 0; at < 2 * BURST; at += 1) {
@@ -146,7 +146,7 @@ async function onlyDown(test: Test, target: Target): Promise<void> {
   );
 }
 
-/** Clients that wait as they are told, each with a key of its own, for three windows. */
+/** Clients that obey Retry-After, each with a key of its own, for three windows. */
 async function waiting(test: Test, database: TestDatabase, targets: readonly Target[]) {
   const end = performance.now() + WINDOWS * WINDOW_MS;
   const obeyed: Promise<RetryCounts>[] = [];

@@ -119,15 +119,15 @@ fault(
     const before = await heldMemory(service);
     const seen = await watched(t, service, async () => {
       for (const path of ADDRESSES) {
-        const callers = Array.from({ length: 10 }, () => new RawConnection(t, service.port));
-        for (const { socket } of callers) {
+        const connections = Array.from({ length: 10 }, () => new RawConnection(t, service.port));
+        for (const { socket } of connections) {
           socket.pause();
           socket.write(get(path).repeat(1_500));
         }
         await pause(byLength(300, 2_000));
         held = Math.max(held, (await heldMemory(service)) - before);
         const left = performance.now();
-        for (const { socket } of callers) socket.destroy();
+        for (const { socket } of connections) socket.destroy();
         const asBefore = async (): Promise<boolean> =>
           (await send(false, service, { path })).status < 500;
         await until('the service answers as before', asBefore);
@@ -205,9 +205,9 @@ fault(
   'twice as many connections as slots, none of which reads its rejections',
   'price requests are answered: 0 × 503',
   async (t) => {
-    const places = byLength(1, 4);
+    const slots = byLength(1, 4);
     const waiting = { WAITING_MAX: '128', WAITING_MS_MAX: '500' };
-    const limits = { ...LIMITS, RUNNING_MAX: String(places), ...waiting };
+    const limits = { ...LIMITS, RUNNING_MAX: String(slots), ...waiting };
     const service = await startServiceProcess(t, database, { ...limits, ...WITH_METRICS });
     const prices = startLoadThread(t, service, { path: '/v3/prices/nickel', body: '{}' });
     const enough = byLength(20, 400);
@@ -216,8 +216,8 @@ fault(
       await until('enough are answered', () => prices.answers.length >= from + enough);
       return prices.answers.slice(from);
     };
-    const callers = Array.from({ length: 2 * places }, () => new RawConnection(t, service.port));
-    for (const { socket } of callers) {
+    const connections = Array.from({ length: 2 * slots }, () => new RawConnection(t, service.port));
+    for (const { socket } of connections) {
       socket.pause();
       socket.write(get('/v3/me').repeat(UNREAD));
     }
@@ -228,16 +228,16 @@ fault(
       seen = refused;
       return calm > 50;
     });
-    t.ok(seen < callers.length * UNREAD, `${seen} refusals went out`);
+    t.ok(seen < connections.length * UNREAD, `${seen} refusals went out`);
     prices.pace({ perSecond: 50, lines: 4 });
     await sample();
     const during = await sample();
-    for (const { socket } of callers) socket.destroy();
+    for (const { socket } of connections) socket.destroy();
     await sample();
     const after = await sample();
     const refused = (await prices.stop()).filter(({ status }) => status !== 200);
     return {
-      connections: callers.length,
+      connections: connections.length,
       requests: prices.answers.length,
       rejected: within(refused.length, 0, 'requests'),
       'p99 after': `${quantile(after, 0.99).toFixed(1)} ms`,
@@ -264,13 +264,13 @@ fault(
     const body = Buffer.alloc(131_071, ' ');
     let refused = 0;
     const send100 = async (): Promise<void> => {
-      const callers = Array.from({ length: 100 }, () => new RawConnection(t, service.port));
-      for (const { socket } of callers) {
+      const connections = Array.from({ length: 100 }, () => new RawConnection(t, service.port));
+      for (const { socket } of connections) {
         socket.write(head);
         socket.write(body);
       }
-      await Promise.all(callers.map(({ closed }) => closed));
-      refused += callers.filter(({ text }) => /^HTTP\/1\.1 401 /.test(text)).length;
+      await Promise.all(connections.map(({ closed }) => closed));
+      refused += connections.filter(({ text }) => /^HTTP\/1\.1 401 /.test(text)).length;
     };
     // The first hundred take what the allocator keeps for the next ones.
     await send100();
@@ -307,11 +307,11 @@ fault(
     const { pid = 0 } = service.running.child;
     const used = (await readdir(`/proc/${pid}/fd`)).length;
     limitDescriptors(pid, used + 20);
-    const callers = Array.from({ length: 60 }, () => new RawConnection(t, service.port));
+    const connections = Array.from({ length: 60 }, () => new RawConnection(t, service.port));
     await until('some wait', async () => (await readdir(`/proc/${pid}/fd`)).length >= used + 19);
     await pause(byLength(200, 5_000));
     const left = performance.now();
-    for (const { socket } of callers) socket.destroy();
+    for (const { socket } of connections) socket.destroy();
     await until('the service answers', () => isLive(service));
     const again = performance.now() - left;
     const priced = { path: '/v3/prices/nickel', body: '{}' };
@@ -319,7 +319,7 @@ fault(
     await until('prices are answered', works);
     t.equal(service.running.child.exitCode, null);
     return {
-      connections: callers.length,
+      connections: connections.length,
       'accepts again after': within(again, 2_000),
       'prices after': within(performance.now() - left, 2_000),
     };

@@ -62,9 +62,9 @@ const TELLS = byLength<Readonly<Record<string, string>>>(
 const WARM_ROUNDS = byLength(2, 3, 8);
 const WARM_ASKS = byLength(1, 30, 60);
 
-type Outcome = Pick<LoadAnswer, 'status' | 'ms' | 'ask'>;
+type RequestOutcome = Pick<LoadAnswer, 'status' | 'ms' | 'ask'>;
 
-interface Sample extends Heap {
+interface SoakSample extends Heap {
   readonly hours: number;
 }
 
@@ -95,9 +95,12 @@ async function moreHeld(service: ServiceProcess, before: readonly number[]): Pro
 }
 
 /** The growth of a part of the heap in MB per hour, with its 95 % confidence interval. */
-function slopeOf(samples: readonly Sample[], part: keyof Heap): { slope: number; margin: number } {
+function slopeOf(
+  samples: readonly SoakSample[],
+  part: keyof Heap,
+): { slope: number; margin: number } {
   const count = samples.length;
-  const mean = (pick: (each: Sample) => number): number =>
+  const mean = (pick: (each: SoakSample) => number): number =>
     samples.reduce((sum, each) => sum + pick(each), 0) / count;
   const [meanX, meanY] = [mean(({ hours }) => hours), mean((each) => each[part])];
   const spread = samples.reduce((sum, { hours }) => sum + (hours - meanX) ** 2, 0);
@@ -114,7 +117,7 @@ function slopeOf(samples: readonly Sample[], part: keyof Heap): { slope: number;
  * The heap figures. An hour bounds the upper end of the confidence interval; minutes bound the
  * lower end, because their interval is wider than the bound.
  */
-function growthOf(samples: readonly Sample[]): Figures {
+function growthOf(samples: readonly SoakSample[]): Figures {
   const [whole, data, code] = [
     slopeOf(samples, 'whole'),
     slopeOf(samples, 'data'),
@@ -142,7 +145,7 @@ async function stretch(
   service: ServiceProcess,
   endsAt: number,
   happens: () => Promise<void> = async () => {},
-): Promise<Outcome[]> {
+): Promise<RequestOutcome[]> {
   const load = openLoad(test, service, MIXED, RATE);
   await until('requests are answered', () => load.answers.length >= RATE / 2);
   await happens();
@@ -156,7 +159,11 @@ async function stretch(
 }
 
 /** Unexpected statuses: neither the normal one of a request nor that of a database outage. */
-async function unexpectedOf(test: Test, service: ServiceProcess, answers: readonly Outcome[]) {
+async function unexpectedOf(
+  test: Test,
+  service: ServiceProcess,
+  answers: readonly RequestOutcome[],
+) {
   const well = await sendAll(test, service, MIXED);
   const usual = new Map(MIXED.map((ask, at) => [ask, well[at]?.status]));
   return answers
@@ -184,8 +191,8 @@ fault(
     const service = await cluster.using((database) => startServiceProcess(t, database, env));
     await warm(t, service, cluster);
     const [warmMb, held] = [await service.memory(), await heldOf(service)];
-    const samples: Sample[] = [];
-    const answers: Outcome[] = [];
+    const samples: SoakSample[] = [];
+    const answers: RequestOutcome[] = [];
     const begun = performance.now();
     for (let at = 0; at < SAMPLES; at += 1) {
       const restarts = at % RESTART_EACH === RESTART_EACH - 1;

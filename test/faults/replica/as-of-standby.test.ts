@@ -105,7 +105,7 @@ fault(
     }
     const commits = await stop();
     t.same(different.slice(0, 3), []);
-    t.ok(texts.size > byLength(3, 20), `${texts.size} states`);
+    t.ok(texts.size > byLength(3, 20), `${texts.size} revisions`);
     // The primary is idle; only the primary can prove that nothing was committed since.
     const later = new Date().toISOString();
     await until('the request is answered', async () => (await ask(both, later)).status === 200);

@@ -60,7 +60,7 @@ const shownOf = ({ mid, rate, alias }: Content): string => `${mid / rate} ${alia
 const revisionOf = ({ headers }: HttpAnswer): string => String(headers['x-data-revision']);
 
 /** An answer to a reader and its request. */
-interface Seen extends HttpAnswer {
+interface ReaderAnswer extends HttpAnswer {
   readonly sentAt: number;
   /** The revision of the sent ETag; null without one. */
   readonly tagOf: string | null;
@@ -69,7 +69,7 @@ interface Seen extends HttpAnswer {
 /** Sends requests in a loop, every other one with the previous ETag. */
 function readerOf(test: Test, target: Target) {
   const agent = agentOf(test, 1);
-  const seen: Seen[] = [];
+  const seen: ReaderAnswer[] = [];
   let isOver = false;
   const run = async (): Promise<void> => {
     let known: { etag: string; revision: string } | null = null;
@@ -94,12 +94,12 @@ function readerOf(test: Test, target: Target) {
   };
 }
 
-interface Instance extends Target {
+interface ServiceInstance extends Target {
   readonly name: string;
 }
 
 /** Services with and without the price book behind a failover address, and one with a host list. */
-const instances: Instance[] = [];
+const instances: ServiceInstance[] = [];
 
 async function start(): Promise<void> {
   if (instances.length > 0) return;
@@ -135,7 +135,7 @@ async function twoKeys(writer: Cluster) {
 
 type Keys = Awaited<ReturnType<typeof twoKeys>>;
 
-const isRevoked = async (instance: Instance, key = ''): Promise<boolean> =>
+const isRevoked = async (instance: ServiceInstance, key = ''): Promise<boolean> =>
   codeOf(await send(false, { ...instance, key }, { path: PATH })) === 'api_key_revoked';
 
 const eachAnswers = (key = ''): Promise<void> =>
@@ -164,7 +164,7 @@ async function revokeAgain(t: Test, to: Cluster, keys: Keys, version: string): P
 }
 
 /** Time from the first answer to the refusal of a key, and the accepted requests until then. */
-async function refusalOf(instance: Instance, key: string) {
+async function refusalOf(instance: ServiceInstance, key: string) {
   let answeredAt = Number.POSITIVE_INFINITY;
   let believed = 0;
   await until(`${instance.name} refuses it`, async () => {
@@ -200,7 +200,7 @@ const endOf = async (writer: Cluster): Promise<string> => {
 };
 
 /** References that clients keep: a revision, a cursor and a feed position. */
-async function heldOf(writer: Cluster, instance: Instance) {
+async function heldOf(writer: Cluster, instance: ServiceInstance) {
   const ask = (path: string, body?: object) =>
     send(false, instance, { path, ...(body ? { body: JSON.stringify(body) } : {}) });
   const walk = await ask('/v3/prices/nickel', { options: { limit: 1 } });
@@ -213,7 +213,7 @@ async function heldOf(writer: Cluster, instance: Instance) {
 type Held = Awaited<ReturnType<typeof heldOf>>;
 
 /** The answers to each of these references. */
-async function answersTo(instance: Instance, held: Held): Promise<unknown[]> {
+async function answersTo(instance: ServiceInstance, held: Held): Promise<unknown[]> {
   const post = (options: object) =>
     send(false, instance, { path: '/v3/prices/nickel', body: JSON.stringify({ options }) });
   const tag = { 'if-none-match': held.etag };
@@ -231,7 +231,7 @@ const UNKNOWN = ['unknown_revision', 'invalid_cursor', 'unknown_revision', 200];
 
 /** Counts wrong contents and wrong 304 answers, by revision. */
 function misreadIn(
-  seen: readonly Seen[],
+  seen: readonly ReaderAnswer[],
   contents: ReadonlyMap<string, Content>,
   last: { readonly revision: string; readonly sinceMs: number },
 ) {

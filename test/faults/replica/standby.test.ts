@@ -102,9 +102,9 @@ const more = (load: OpenLoad, count: number): Promise<void> => {
 };
 
 /** A table locked on the standby by a statement that waits for another lock. */
-async function heldByWhoWaits(): Promise<string> {
+async function tableOfWaiter(): Promise<string> {
   let name = '';
-  await until('one that waits holds a table', async () => {
+  await until('a waiter holds a table', async () => {
     const { rows } = await standby.query(
       `select relation::regclass::text as name from pg_locks
           join pg_stat_activity using (pid) join pg_class on pg_class.oid = relation
@@ -135,7 +135,7 @@ async function conflict(test: Test, target: Target): Promise<number> {
       await standby.using(({ pool }) =>
         until('they wait for it', async () => (await lockWaits(pool)) > 0),
       );
-      const table = await heldByWhoWaits();
+      const table = await tableOfWaiter();
       await inTransaction(pool, (second) =>
         second.query(`lock table ${table} in access exclusive mode`),
       );

@@ -3,7 +3,7 @@ import type { Agent } from 'node:http';
 import fc from 'fast-check';
 import type t from 'tap';
 import { seededDatabase } from '../../support/database/database.ts';
-import type { Sent } from '../../support/fuzz/bodies.ts';
+import type { FuzzedBody } from '../../support/fuzz/bodies.ts';
 import { faultOf, sentTo, valuesOf } from '../../support/fuzz/fuzzing.ts';
 import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../../support/prices/specification.ts';
@@ -20,7 +20,7 @@ const SEEDS = [20_260_701, randomInt(2 ** 31)];
 
 interface Mutant {
   readonly market: SpecifiedMarket;
-  readonly sent: Sent;
+  readonly sent: FuzzedBody;
 }
 
 /**

@@ -75,7 +75,7 @@ const all = (): object => ({
 let filledAt = 0;
 
 /** A unique past instant. */
-const aMomentAgo = (): string => new Date(filledAt + (another() % 50)).toISOString();
+const pastInstant = (): string => new Date(filledAt + (another() % 50)).toISOString();
 
 const SERIES = { includeSeries: true, includeSummary: true };
 const CONVERTED = { ...SERIES, currency: 'CNY', unitOfMeasure: 'lb' };
@@ -94,7 +94,7 @@ const KINDS: readonly (() => HttpRequest)[] = [
   () => post(Object.fromEntries(times(9_000, (n) => [`r${n}`, 1])), {}),
   () => post(all(), {}),
   () => post(all(), {}, CSV),
-  () => post(all(), { asOf: aMomentAgo() }),
+  () => post(all(), { asOf: pastInstant() }),
   () => post(all(), SERIES, { 'accept-encoding': 'gzip' }),
   () => post(all(), SERIES, { 'accept-encoding': 'zstd' }),
   () => post(all(), SERIES, NDJSON),

@@ -111,12 +111,12 @@ const PLACES: readonly Place[] = [
 /** The inputs of each payload, so that all payloads and all inputs are covered. */
 const PLACES_EACH = byLength(2, PLACES.length);
 
-interface Asked {
+interface InjectedRequest {
   readonly ask: HttpRequest;
   readonly payload: string;
 }
 
-const ASKED: readonly Asked[] = INJECTIONS.flatMap((payload, at) =>
+const ASKED: readonly InjectedRequest[] = INJECTIONS.flatMap((payload, at) =>
   Array.from({ length: PLACES_EACH }, (_, turn) => {
     const place = PLACES[(at * PLACES_EACH + turn) % PLACES.length] ?? (() => ({ path: '/' }));
     const market = SPECIFIED[at % SPECIFIED.length] ?? { slug: '', filters: [], ownFilters: [] };
@@ -125,7 +125,7 @@ const ASKED: readonly Asked[] = INJECTIONS.flatMap((payload, at) =>
 );
 
 /** The fault of an answer; null for none. */
-function faultOf({ status, text }: HttpAnswer, { ask }: Asked): string | null {
+function faultOf({ status, text }: HttpAnswer, { ask }: InjectedRequest): string | null {
   if (status === 0 || status >= 500) return `${status}`;
   if (status !== 200) return null;
   // A payload as filter value matches nothing; an unknown header has no effect.
@@ -177,7 +177,7 @@ fault(
       8,
     );
     const wrong = answers.flatMap((answer, at) => {
-      const onRequest = ASKED[at] as Asked;
+      const onRequest = ASKED[at] as InjectedRequest;
       const fault = faultOf(answer, onRequest);
       return fault
         ? [`${fault}: ${JSON.stringify(onRequest.ask)} ${answer.text.slice(0, 200)}`]

@@ -16,7 +16,7 @@ refuses('options are not coerced to another type, and null is none', {
   'a fraction for decimals': [options({ decimals: 2.5 }), '/options/decimals wrong_type'],
   'a text for an object': [aggregate('month'), '/options/aggregate wrong_type'],
   'null for an object': [aggregate(null), '/options/aggregate wrong_type'],
-  'a number for a moment': [options({ asOf: 1_772_726_400 }), '/options/asOf wrong_type'],
+  'a number for an instant': [options({ asOf: 1_772_726_400 }), '/options/asOf wrong_type'],
   'a number for a revision': [options({ revision: 3 }), '/options/revision wrong_type'],
 });
 
@@ -71,7 +71,7 @@ t.test('decimals go with a currency, a unit or an aggregate, and a refusal says 
   }
 });
 
-const NO_MOMENTS = [
+const NO_INSTANTS = [
   '',
   'now',
   '2026-03-05',
@@ -92,9 +92,9 @@ const NO_MOMENTS = [
 ];
 
 refuses(
-  'a moment is RFC 3339',
+  'an instant is RFC 3339',
   Object.fromEntries(
-    NO_MOMENTS.map((asOf) => [
+    NO_INSTANTS.map((asOf) => [
       JSON.stringify(asOf),
       [options({ asOf }), '/options/asOf invalid_format'] as const,
     ]),
@@ -109,7 +109,7 @@ const FAR = [
   '2150-06-30T23:59:60Z',
 ];
 
-refuses('a moment is not to come', {
+refuses('an instant is not in the future', {
   ...Object.fromEntries(
     FAR.map((asOf) => [asOf, [options({ asOf }), '/options/asOf out_of_range'] as const]),
   ),

@@ -6,7 +6,7 @@ import {
 } from '../../support/http/service-without-database.ts';
 
 /** One thing that is wrong with a request, and how it is refused when nothing before it is. */
-interface Fault {
+interface BrokenRule {
   readonly name: string;
   readonly status: number;
   readonly code: string;
@@ -17,7 +17,7 @@ interface Fault {
 }
 
 /** In the order in which the contract checks them. */
-const FAULTS: readonly Fault[] = [
+const FAULTS: readonly BrokenRule[] = [
   { name: 'no such address', status: 404, code: 'not_found', url: '/v3/prices/unobtainium' },
   { name: 'wrong method', status: 405, code: 'method_not_allowed', method: 'PUT' },
   {
@@ -58,8 +58,8 @@ const PLAIN: Request = {
 };
 
 /** A request with these faults; where two say the same header, the first has its way. */
-function requestWith(faults: readonly Fault[]): Request {
-  const all = [PLAIN as Fault & Request, ...faults.toReversed()];
+function requestWith(faults: readonly BrokenRule[]): Request {
+  const all = [PLAIN as BrokenRule & Request, ...faults.toReversed()];
   return Object.assign({}, ...all, {
     headers: Object.assign({}, ...all.map((each) => each.headers)),
   });

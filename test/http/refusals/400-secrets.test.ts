@@ -6,7 +6,7 @@ import { serviceOn } from '../../support/http/service.ts';
 
 const service = await serviceOn(t, await testDatabase(t));
 
-interface Told {
+interface ReportedSecret {
   readonly pointer: string;
   readonly code: string;
 }
@@ -25,7 +25,7 @@ t.test('a key in a body or a query is refused, with all else that is wrong', asy
   ] as const) {
     t.equal(status, 400);
     const json = JSON.parse(sent);
-    const errors = json.errors.map(({ pointer, code }: Told) => `${pointer} ${code}`);
+    const errors = json.errors.map(({ pointer, code }: ReportedSecret) => `${pointer} ${code}`);
     for (const each of [
       `${at('/filters/regions/0')} invalid_characters`,
       `${at('/options/asOf')} invalid_format`,
@@ -47,9 +47,9 @@ t.test('each place that holds a key is reported, wherever it is', async (t) => {
     },
     options: { aggregate: { by: text }, [`${text}`]: [], decimals: text },
   });
-  const found = json.errors.filter(({ code }: Told) => code === 'invalid_characters');
+  const found = json.errors.filter(({ code }: ReportedSecret) => code === 'invalid_characters');
   t.same(
-    found.map(({ pointer }: Told) => pointer),
+    found.map(({ pointer }: ReportedSecret) => pointer),
     [
       '/filters/regions/1',
       '/filters/regions/3',

@@ -12,7 +12,7 @@ t.before(async () => {
   ({ port } = service.app.server.address() as AddressInfo);
 });
 
-interface Answer {
+interface MethodAnswer {
   readonly status: number;
   readonly allow: string | undefined;
   readonly type: string | undefined;
@@ -21,7 +21,7 @@ interface Answer {
 
 /** Over a socket: some methods are nothing that `inject` would send. */
 const send = (method: string, path: string, body?: string, type = 'application/json') =>
-  new Promise<Answer>((resolve, reject) => {
+  new Promise<MethodAnswer>((resolve, reject) => {
     const headers =
       body === undefined ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(body) };
     const request = httpRequest({ port, method, path, headers, agent: false }, (response) => {

@@ -7,7 +7,7 @@ import { serviceOn } from '../../support/http/service.ts';
 import { serviceWithoutDatabase } from '../../support/http/service-without-database.ts';
 import { until } from '../../support/http/sockets.ts';
 
-type Service = Pick<Awaited<ReturnType<typeof serviceWithoutDatabase>>, 'request'>;
+type TestedService = Pick<Awaited<ReturnType<typeof serviceWithoutDatabase>>, 'request'>;
 type Test = Pick<typeof t, 'same' | 'match' | 'notMatch' | 'equal'>;
 
 const PRICES = [
@@ -17,10 +17,10 @@ const PRICES = [
   ['GET', '/v3/search?q=nickel'],
 ] as const;
 
-const get = (service: Service, url: string) => service.request({ method: 'GET', url });
+const get = (service: TestedService, url: string) => service.request({ method: 'GET', url });
 
 /** Every address with prices says that it cannot answer, why, and when to come back. */
-async function pricesSay(t: Test, service: Service, code: string): Promise<void> {
+async function pricesSay(t: Test, service: TestedService, code: string): Promise<void> {
   for (const [method, url] of PRICES) {
     const payload = method === 'POST' ? { payload: {} } : {};
     const { status, json, headers, text } = await service.request({ method, url, ...payload });
@@ -34,7 +34,7 @@ async function pricesSay(t: Test, service: Service, code: string): Promise<void>
 /** Health says the same in its own words; the process itself is alive. */
 async function healthSays(
   t: Test,
-  service: Service,
+  service: TestedService,
   checks: { readonly database: string; readonly [check: string]: unknown },
 ): Promise<void> {
   const seen = async (): Promise<string> => (await get(service, '/ready')).json.checks.database;
@@ -96,14 +96,14 @@ t.test('a database without the tables is distinguished from one that is down', a
   );
 });
 
-t.test('a database that does not let the service in, or is not there, is a 503', async (t) => {
+t.test('a database that rejects the login, or does not exist, is a 503', async (t) => {
   const { url } = await testDatabase(t);
   const elsewhere = new URL(url);
   elsewhere.pathname = '/no_such_database';
   await pricesSay(t, await serviceWithoutDatabase(t, {}, elsewhere.href), 'database_unavailable');
-  const stranger = new URL(url);
-  stranger.username = 'no_such_account';
-  await pricesSay(t, await serviceWithoutDatabase(t, {}, stranger.href), 'database_unavailable');
+  const noAccount = new URL(url);
+  noAccount.username = 'no_such_account';
+  await pricesSay(t, await serviceWithoutDatabase(t, {}, noAccount.href), 'database_unavailable');
 });
 
 t.test('a service recovers by itself when its database comes back', async (t) => {

@@ -111,7 +111,7 @@ t.test('a download that fails says why in one line, with the setting', async (t)
   await t.rejects(ask(`http://127.0.0.1:${near.localPort}/`), { message: /ECONNREFUSED/ });
 });
 
-t.test('a slow server is given up, whether it is silent or drips', async (t) => {
+t.test('a slow server times out, whether it is silent or drips', async (t) => {
   const silent = await serve(t, () => {});
   const message = /it takes longer than 200 ms \(FETCH_TIMEOUT_MS\)$/;
   await t.rejects(ask(silent, 200), { message });

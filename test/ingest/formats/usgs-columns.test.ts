@@ -20,8 +20,12 @@ async function stored(pool: pg.Pool, year: number) {
   return Object.fromEntries(rows.map(({ code, mid }) => [code, mid]));
 }
 
-type Prices = Readonly<Record<string, string>>;
-const LOADED: readonly (readonly [commodity: string, prices: Prices, expected: Prices])[] = [
+type NamedValues = Readonly<Record<string, string>>;
+const LOADED: readonly (readonly [
+  commodity: string,
+  prices: NamedValues,
+  expected: NamedValues,
+])[] = [
   [
     'Nickel',
     { Price_LME_dt: '25815', Price_dlb: '11.71' },
@@ -58,10 +62,10 @@ t.test('a price column is known by price, exchange or basis, and unit', async (t
 
 interface RefusedColumn {
   readonly commodity: string;
-  readonly prices: Prices;
+  readonly prices: NamedValues;
   readonly errors: readonly (readonly [column: string, code: string])[];
   /** The prices that the mappings of each error load, before the user replaces placeholders. */
-  readonly loads: readonly Prices[];
+  readonly loads: readonly NamedValues[];
 }
 
 const lb = { Price_dlb: '11.71' };
@@ -143,7 +147,7 @@ t.test(
       const remedies = report.errors.flatMap((each) => each.remedies ?? []);
       const ready = remedies.filter(({ when }) => when.startsWith('it holds '));
       t.ok(remedies.length > 0 && ready.length === loads.length, what);
-      const found: Prices[] = [];
+      const found: NamedValues[] = [];
       for (const { mapping } of ready) {
         year += 1;
         const file = table(commodity, prices, year);
@@ -151,7 +155,8 @@ t.test(
         t.match(loaded, { status: 'applied', vintage: '2025-01-31', errorsTotal: 0 }, what);
         found.push(await stored(pool, year));
       }
-      const sorted = (all: readonly Prices[]) => all.map((each) => JSON.stringify(each)).sort();
+      const sorted = (all: readonly NamedValues[]) =>
+        all.map((each) => JSON.stringify(each)).sort();
       t.strictSame(sorted(found), sorted(loads), what);
     }
     t.strictSame(await stored(pool, 1990), {}, 'a refused file changes nothing');

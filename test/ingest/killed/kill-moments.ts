@@ -103,14 +103,14 @@ async function makeScene(url: string, folder: string): Promise<void> {
 }
 
 /** A started loader. */
-interface Loader {
+interface StartedLoader {
   readonly child: ChildProcess;
   /** Time of the report that it is done; null if it ended before. */
   readonly done: Promise<number | null>;
 }
 
 /** Starts the loader. Resolves when it reports its start. */
-async function startLoader(url: string, file: string): Promise<Loader> {
+async function startLoader(url: string, file: string): Promise<StartedLoader> {
   const child = spawn(process.execPath, [LOADER, url, 'load', file], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });

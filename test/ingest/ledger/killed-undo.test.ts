@@ -39,7 +39,7 @@ async function scene(t: Parameters<typeof loadText>[0]): Promise<TestDatabase> {
   return database;
 }
 
-const JOBS = {
+const COMMANDS = {
   undo: {
     args: ['undo', '4'],
     whole: ({ client }: TestDatabase) => undo(client, { batch: 4, ...REQUEST }),
@@ -71,7 +71,7 @@ const JOBS = {
   },
 } as const;
 
-for (const [name, { args, whole, locks, moments }] of Object.entries(JOBS)) {
+for (const [name, { args, whole, locks, moments }] of Object.entries(COMMANDS)) {
   t.test(`a process that is killed in ${name} has done all or nothing`, async (t) => {
     const database = await scene(t);
     const { pool } = database;

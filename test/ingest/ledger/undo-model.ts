@@ -1,5 +1,5 @@
 /** A value that a batch wrote for a price or point; null for a withdrawal. */
-interface Entry {
+interface WrittenValue {
   readonly id: number;
   readonly value: string | null;
 }
@@ -7,15 +7,15 @@ interface Entry {
 /** The change of one price or point by a batch: it pushed an entry, or popped it. */
 interface Move {
   readonly key: string;
-  readonly entry: Entry;
+  readonly entry: WrittenValue;
   /** The entry below. */
-  readonly below: Entry | undefined;
+  readonly below: WrittenValue | undefined;
 }
 
-interface Batch {
+interface ModelBatch {
   readonly does: 'put' | 'take';
   readonly moves: readonly Move[];
-  readonly undoes: Batch | null;
+  readonly undoes: ModelBatch | null;
   isInForce: boolean;
 }
 
@@ -25,8 +25,8 @@ interface Batch {
  * on top.
  */
 export class Ledger {
-  private readonly piles = new Map<string, Entry[]>();
-  private readonly batches: Batch[] = [];
+  private readonly piles = new Map<string, WrittenValue[]>();
+  private readonly batches: ModelBatch[] = [];
   private written = 0;
 
   /** True if a price has a value on a day. */
@@ -53,7 +53,7 @@ export class Ledger {
 
   /** Undoes a batch. @returns whether that is possible */
   undo(index: number): boolean {
-    const batch = this.batches[index] as Batch;
+    const batch = this.batches[index] as ModelBatch;
     if (!batch.isInForce || !this.canUndo(batch)) return false;
     for (const { key, entry } of batch.moves) {
       if (batch.does === 'put') this.pile(key).pop();
@@ -61,7 +61,7 @@ export class Ledger {
     }
     const does = batch.does === 'put' ? 'take' : 'put';
     this.batches.push({ does, moves: batch.moves, undoes: batch, isInForce: true });
-    for (let each: Batch | null = batch; each; each = each.undoes) {
+    for (let each: ModelBatch | null = batch; each; each = each.undoes) {
       each.isInForce = !each.isInForce;
     }
     return true;
@@ -79,7 +79,7 @@ export class Ledger {
     return lines.sort();
   }
 
-  private canUndo({ does, moves }: Batch): boolean {
+  private canUndo({ does, moves }: ModelBatch): boolean {
     const keys = new Set(moves.map(({ key }) => key));
     return moves.every(({ key, entry, below }) => {
       const [code = '', id] = key.split(' ');
@@ -111,13 +111,13 @@ export class Ledger {
     return `${code} ${this.idOf(code)} ${date}`;
   }
 
-  private pile(key: string): Entry[] {
+  private pile(key: string): WrittenValue[] {
     const pile = this.piles.get(key) ?? [];
     this.piles.set(key, pile);
     return pile;
   }
 
-  private top(key: string): Entry | undefined {
+  private top(key: string): WrittenValue | undefined {
     return this.piles.get(key)?.at(-1);
   }
 

@@ -38,12 +38,12 @@ const step = fc.oneof(
     }),
   },
 );
-type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+type RandomStep = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 const dateOf = (day: number): string => `2026-01-0${day}`;
 
 /** One sequence of batches with its own codes, and the model of it. */
-class Run {
+class BatchSequence {
   readonly model = new Ledger();
   /** Batch numbers, in the order of the model. */
   private readonly numbers: number[] = [];
@@ -58,7 +58,7 @@ class Run {
   }
 
   /** Runs one step in the database and in the model. @returns both results */
-  async take(taken: Step): Promise<readonly [done: string, expected: string]> {
+  async take(taken: RandomStep): Promise<readonly [done: string, expected: string]> {
     if (taken.kind === 'load') return this.load(taken);
     return taken.kind === 'withdraw' ? this.withdraw(taken) : this.undo(taken.back);
   }
@@ -80,7 +80,7 @@ class Run {
     return `R${this.place}-${number}`;
   }
 
-  private async load(taken: Extract<Step, { kind: 'load' }>) {
+  private async load(taken: Extract<RandomStep, { kind: 'load' }>) {
     const name = this.nameOf(taken.code);
     const price = JSON.parse(priceOf(name));
     const publishedAt = '2026-01-20T16:00:00Z';
@@ -100,7 +100,10 @@ class Run {
     return [report.status, changed ? 'applied' : 'unchanged'] as const;
   }
 
-  private async withdraw({ code: number, days: wanted }: Extract<Step, { kind: 'withdraw' }>) {
+  private async withdraw({
+    code: number,
+    days: wanted,
+  }: Extract<RandomStep, { kind: 'withdraw' }>) {
     const name = this.nameOf(number);
     const dates = wanted.map(dateOf).filter((date) => this.model.has(name, date));
     if (dates.length === 0) return ['', ''] as const;
@@ -139,7 +142,7 @@ t.test(
       fc.array(step, { minLength: 12, maxLength: 30 }),
       async (steps) => {
         place += 1;
-        const run = new Run(t, database, place);
+        const run = new BatchSequence(t, database, place);
         for (const each of steps) {
           const [done, expected] = await run.take(each);
           const what = `${each.kind} ${done}`;

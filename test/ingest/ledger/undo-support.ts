@@ -1,14 +1,21 @@
 import type { Client } from '../../../src/db/client.ts';
 import { UndoRefusal, type UndoReport, undo } from '../../../src/ingest/ledger/undo.ts';
 
-type Batch = number | null;
+type BatchNumber = number | null;
 
 /** Undoes a batch. */
-export const undoBatch = (client: Client, batch: Batch, dryRun = false): Promise<UndoReport> =>
+export const undoBatch = (
+  client: Client,
+  batch: BatchNumber,
+  dryRun = false,
+): Promise<UndoReport> =>
   undo(client, { batch: batch ?? 0, actor: 'tester', reason: 'a draft', dryRun });
 
 /** The conflicting batches of a refused undo, newest first. */
-export async function conflictsOf(client: Client, batch: Batch): Promise<readonly Batch[]> {
+export async function conflictsOf(
+  client: Client,
+  batch: BatchNumber,
+): Promise<readonly BatchNumber[]> {
   try {
     await undoBatch(client, batch);
   } catch (error) {

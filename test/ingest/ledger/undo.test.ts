@@ -27,10 +27,10 @@ const DUST = `${NAMES}${priceOf('XX-D')}
 {"code": "XX-D", "date": "2026-01-08", "mid": 22, "publishedAt": "${AT}"}
 `;
 
-type Step = (t: Test, client: Client) => Promise<{ readonly batch: number | null }>;
+type LedgerStep = (t: Test, client: Client) => Promise<{ readonly batch: number | null }>;
 
 /** Every kind of batch, each after those that it needs. */
-const KINDS: Readonly<Record<string, Step>> = {
+const KINDS: Readonly<Record<string, LedgerStep>> = {
   'prices and names': (t, client) => loadText(t, client, 'ndjson', DUST),
   points: (t, client) =>
     loadText(

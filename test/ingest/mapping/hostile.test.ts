@@ -5,7 +5,7 @@ import { peakGrowth } from '../../support/http/service-process.ts';
 import { recordFigures } from '../../support/run/faults.ts';
 import { describePrices, fileOf, loadFile, loadingDatabase } from '../support/loading.ts';
 import { bookOf, bookParts, num, sheetOf } from '../support/sheets.ts';
-import { type Part, zipOf } from '../support/workbook.ts';
+import { type ArchivePart, zipOf } from '../support/workbook.ts';
 import { loadTable, mappingFrom, placesOf } from './support.ts';
 
 const TABLE = `
@@ -19,7 +19,7 @@ rows: { header: 0 }
 const sheet = (xml: string) => bookOf({ sheets: { P: { xml } } });
 const data = (rows: string) => sheet(`<sheetData>${rows}</sheetData>`);
 const parts = () => bookParts({ sheets: { P: { A1: '2026-01-10', B1: num('1') } } });
-const changed = (name: string, part: Partial<Part>): Buffer =>
+const changed = (name: string, part: Partial<ArchivePart>): Buffer =>
   zipOf(parts().map((each) => (each.name === name ? { ...each, ...part } : each)));
 
 type Cases = Readonly<Record<string, readonly [Uint8Array, RegExp]>>;

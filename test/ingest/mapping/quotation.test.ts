@@ -87,7 +87,7 @@ prices:
   t.match(await loadTable(t, client, right, rows('1')), { status: 'applied' });
 });
 
-t.test('the terms may stand in columns, row by row, but a price has one of them', async (t) => {
+t.test('currency and unit may stand in columns, but a price has one of each', async (t) => {
   const { client, pool } = await pricedDatabase(t);
   const mapping = `
 code: { column: Code }

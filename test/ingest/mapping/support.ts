@@ -6,7 +6,7 @@ import { tableWith } from '../../../src/ingest/mapping/table.ts';
 import { loadText } from '../support/loading.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
-type Options = NonNullable<Parameters<typeof loadText>[4]>;
+type LoadingOptions = NonNullable<Parameters<typeof loadText>[4]>;
 
 /** Parses a mapping. */
 export const mappingFrom = (text: string) => mappingOf(Buffer.from(text), 'mapping.yaml');
@@ -28,7 +28,7 @@ export const loadTable = (
   client: Client,
   mapping: string,
   content: string | Uint8Array,
-  options: Options = {},
+  options: LoadingOptions = {},
 ): Promise<LoadReport> =>
   loadText(test, client, 'table', content, { ...options, reader: tableWith(mappingFrom(mapping)) });
 

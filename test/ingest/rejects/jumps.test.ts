@@ -14,12 +14,12 @@ import {
 /** Rejects jumps; other tests accept them. */
 const STRICT = { acceptJumps: false };
 
-type Database = Awaited<ReturnType<typeof loadingDatabase>>;
+type LoadingDatabase = Awaited<ReturnType<typeof loadingDatabase>>;
 
 /** Loads points and rejects jumps. @returns the lines of the rejected rows */
 async function jumpsIn(
   t: Pick<typeof tap, 'teardown' | 'ok'>,
-  { client }: Database,
+  { client }: LoadingDatabase,
   ...rows: string[]
 ): Promise<unknown[]> {
   const report = await loadText(t, client, 'csv', points(...rows), { ...STRICT, ...CORRECTING });

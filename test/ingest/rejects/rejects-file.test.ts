@@ -15,15 +15,15 @@ import {
   seriesOf,
 } from '../support/loading.ts';
 
-type Database = Awaited<ReturnType<typeof loadingDatabase>>;
-type Options = Parameters<typeof loadFile>[3];
+type LoadingDatabase = Awaited<ReturnType<typeof loadingDatabase>>;
+type LoadingOptions = Parameters<typeof loadFile>[3];
 
 /** Loads a CSV file with a rejects file. */
 async function setAside(
   test: Parameters<typeof fileOf>[0],
-  { client }: Database,
+  { client }: LoadingDatabase,
   content: string | Buffer,
-  options: Options = {},
+  options: LoadingOptions = {},
 ) {
   const file = await fileOf(test, content);
   const path = join(dirname(file), 'rejects.csv');

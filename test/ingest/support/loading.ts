@@ -37,14 +37,14 @@ export async function fileOf(
   return path;
 }
 
-type Options = Partial<Omit<LoadRequest, 'format' | 'file'>>;
+type LoadingOptions = Partial<Omit<LoadRequest, 'format' | 'file'>>;
 
 /** Loads an existing file. Jumps are accepted by default. */
 export const loadFile = (
   client: Client,
   format: LoadRequest['format'],
   file: string,
-  options: Options = {},
+  options: LoadingOptions = {},
 ): Promise<LoadReport> =>
   load(client, { format, file, actor: 'tester', jumpFactor: '5', acceptJumps: true, ...options });
 
@@ -54,7 +54,7 @@ export const loadText = async (
   client: Client,
   format: LoadRequest['format'],
   content: string | Uint8Array,
-  options: Options = {},
+  options: LoadingOptions = {},
 ): Promise<LoadReport> => loadFile(client, format, await fileOf(test, content), options);
 
 /** Options that allow corrections. */
@@ -75,9 +75,9 @@ const DESCRIPTION = {
   region: 'Global',
 };
 
-async function describe(client: Client, codes: readonly string[], terms: object): Promise<void> {
+async function describe(client: Client, codes: readonly string[], more: object): Promise<void> {
   const lines = codes.map((code) =>
-    JSON.stringify({ price: { code, name: `Price ${code}`, ...DESCRIPTION, ...terms } }),
+    JSON.stringify({ price: { code, name: `Price ${code}`, ...DESCRIPTION, ...more } }),
   );
   const folder = await mkdtemp(join(tmpdir(), 'commodity-prices-load-'));
   const file = join(folder, `${randomUUID()}.ndjson`);

@@ -1,4 +1,4 @@
-import { type Part, zipOf } from './workbook.ts';
+import { type ArchivePart, zipOf } from './workbook.ts';
 
 const MAIN = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
 const RELATIONS = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
@@ -43,7 +43,7 @@ export interface TestBook {
   readonly sheets: Readonly<Record<string, Cells | { readonly xml: string }>>;
   readonly is1904?: boolean;
   readonly shared?: readonly string[];
-  readonly extra?: readonly Part[];
+  readonly extra?: readonly ArchivePart[];
 }
 
 const columnOf = (reference: string): string => reference.replace(/\d+$/, '').padStart(3);
@@ -79,10 +79,15 @@ function stylesXml(formats: readonly string[]): string {
 }
 
 /** The parts of a workbook, so that a test can corrupt one. */
-export function bookParts({ sheets, is1904 = false, shared = [], extra = [] }: TestBook): Part[] {
+export function bookParts({
+  sheets,
+  is1904 = false,
+  shared = [],
+  extra = [],
+}: TestBook): ArchivePart[] {
   const formats: string[] = [];
   const names = Object.keys(sheets);
-  const parts = Object.values(sheets).map((cells, index): Part => {
+  const parts = Object.values(sheets).map((cells, index): ArchivePart => {
     const inside = 'xml' in cells ? String(cells.xml) : sheetXml(cells as Cells, formats);
     const content = `<worksheet xmlns="${MAIN}">${inside}</worksheet>`;
     return { name: `xl/worksheets/sheet${index + 1}.xml`, content };

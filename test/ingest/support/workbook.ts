@@ -3,7 +3,7 @@ import { crc32, deflateRawSync } from 'node:zlib';
 const MAIN = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
 
 /** A file of a test archive. */
-export interface Part {
+export interface ArchivePart {
   readonly name: string;
   readonly content: string | Uint8Array;
   /** False sizes and checksums of hostile archives. */
@@ -11,7 +11,7 @@ export interface Part {
 }
 
 /** A minimal ZIP archive. */
-export function zipOf(parts: readonly Part[]): Buffer {
+export function zipOf(parts: readonly ArchivePart[]): Buffer {
   const files: Buffer[] = [];
   const directory: Buffer[] = [];
   let offset = 0;
@@ -82,7 +82,7 @@ const PACKAGE = 'http://schemas.openxmlformats.org/package/2006/relationships';
 export function workbookParts(
   rows: readonly (readonly TestCell[])[],
   sheetName = 'Monthly Prices',
-): Part[] {
+): ArchivePart[] {
   const texts: string[] = ['never shown'];
   const sheet = sheetXml(rows, texts);
   // Every second text is split into runs, with a phonetic guide, as spreadsheet programs do.

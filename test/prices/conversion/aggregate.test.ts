@@ -45,7 +45,7 @@ t.before(async () => {
 
 /** The series of every price as PostgreSQL aggregates them, by code. */
 async function bySql(
-  terms: PointUnits,
+  units: PointUnits,
   period: Period,
   method: Method,
 ): Promise<Map<string, unknown>> {
@@ -55,7 +55,7 @@ async function bySql(
     return `case when count(${name}) = count(*) then ${shown(METHODS[method](name), kept)} end`;
   };
   const { rows } = await client.query(
-    `with ${valuesIn(terms)}, grouped as (
+    `with ${valuesIn(units)}, grouped as (
       select code, start::date as start, (start + interval '${length}')::date as "end",
         ${value('low')} as low, ${value('mid')} as mid, ${value('high')} as high,
         ${instant('max(published_at)')} as published, sum(corrections)::text as corrections,
@@ -71,8 +71,8 @@ async function bySql(
   return new Map(rows.map((row) => [row.code, row.series]));
 }
 
-async function byService(terms: PointUnits, period: Period, method: Method) {
-  const target = terms === 'native' ? {} : { currency: 'EUR', unitOfMeasure: 'kg' };
+async function byService(units: PointUnits, period: Period, method: Method) {
+  const target = units === 'native' ? {} : { currency: 'EUR', unitOfMeasure: 'kg' };
   const options = { includeSeries: true, aggregate: { period, method }, ...target };
   const series = new Map<string, { mid: string }[]>();
   for (const { slug } of SPECIFIED) {
@@ -89,12 +89,12 @@ async function byService(terms: PointUnits, period: Period, method: Method) {
   return series;
 }
 
-for (const terms of ['native', 'EUR/kg'] as const) {
-  t.test(`every aggregate of every price is what SQL makes of it, ${terms}`, async (t) => {
+for (const units of ['native', 'EUR/kg'] as const) {
+  t.test(`every aggregate of every price is what SQL makes of it, ${units}`, async (t) => {
     for (const period of Object.keys(PERIODS) as Period[]) {
       for (const method of Object.keys(METHODS) as Method[]) {
-        const right = await bySql(terms, period, method);
-        const found = await byService(terms, period, method);
+        const right = await bySql(units, period, method);
+        const found = await byService(units, period, method);
         t.same([...found.keys()].sort(), [...right.keys()].sort());
         const wrong = [...found].filter(
           ([code, series]) => JSON.stringify(series) !== JSON.stringify(right.get(code)),

@@ -11,7 +11,7 @@ import { commit } from '../../support/prices/sample-writes.ts';
 import { SPECIFIED } from '../../support/prices/specification.ts';
 
 /** The parts of a record that recomputation needs; numbers are the text that was sent. */
-interface Record {
+interface SentRecord {
   readonly code: string;
   readonly currency: { readonly iso: string } | null;
   readonly unitOfMeasure: { readonly name: string };
@@ -22,14 +22,14 @@ interface Record {
 interface Receipt {
   readonly status: string;
   readonly reason: string | null;
-  readonly from: Terms;
-  readonly to: Terms;
+  readonly from: CurrencyAndUnit;
+  readonly to: CurrencyAndUnit;
   readonly unitFactor: { readonly multiply: string; readonly divide: string } | null;
   readonly source: string | null;
   readonly rounding: string | null;
 }
 
-interface Terms {
+interface CurrencyAndUnit {
   readonly currency: string | null;
   readonly unitOfMeasure: string;
 }
@@ -42,7 +42,7 @@ interface Point {
   readonly fx?: { date: string; base: string; from: string; to: string };
 }
 
-async function recordsOf(service: Service, slug: string, body: object): Promise<Record[]> {
+async function recordsOf(service: Service, slug: string, body: object): Promise<SentRecord[]> {
   const answer = await service.app.inject({
     method: 'POST',
     url: `/v3/prices/${slug}`,
@@ -54,9 +54,9 @@ async function recordsOf(service: Service, slug: string, body: object): Promise<
 }
 
 /** By source and currency: the rate of each date, as text. */
-type Published = ReadonlyMap<string, ReadonlyMap<string, string>>;
+type PublishedRates = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-async function publishedIn({ pool }: TestDatabase): Promise<Published> {
+async function publishedIn({ pool }: TestDatabase): Promise<PublishedRates> {
   const { rows } = await pool.query(
     `select source || ' ' || iso as key, date::text, rate::text from fx_rate
       join currency on currency.id = currency_id`,
@@ -72,7 +72,7 @@ const dayBefore = (date: string, days: number): string =>
   new Date(Date.parse(date) - days * DAY_MS).toISOString().slice(0, 10);
 
 /** The rates that a point must show, looked up by the rule; undefined where there is none. */
-function ratesFor(published: Published, { source, from, to }: Receipt, date: string) {
+function ratesFor(published: PublishedRates, { source, from, to }: Receipt, date: string) {
   const leg = (iso: string | null, day: string) =>
     iso === 'EUR' ? '1' : published.get(`${source} ${iso}`)?.get(day);
   for (let back = 0; back <= 7; back += 1) {
@@ -89,15 +89,15 @@ const decimalsOf = ({ rounding }: Receipt): number | null => {
 };
 
 /** Recomputes every figure of a converted record from its receipt; returns how many there were. */
-function recompute(record: Record, native: Record, published: Published): number {
+function recompute(record: SentRecord, native: SentRecord, published: PublishedRates): number {
   const { code, conversion, series } = record;
   if (!conversion) throw new Error(`${code} has no receipt`);
   const { unitFactor: unit, from, to } = conversion;
   const wrong = (what: string): never => {
     throw new Error(`${code} ${what} ${JSON.stringify(conversion)}`);
   };
-  if (!unit || record.currency?.iso !== to.currency) wrong('terms');
-  if (native.currency?.iso !== from.currency) wrong('terms before');
+  if (!unit || record.currency?.iso !== to.currency) wrong('currency or unit');
+  if (native.currency?.iso !== from.currency) wrong('currency before');
   if (series.length !== native.series.length) wrong('points');
   let figures = 0;
   for (const [index, point] of series.entries()) {

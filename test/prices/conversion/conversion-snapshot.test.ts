@@ -7,7 +7,7 @@ const COMMITS = 60;
 const READERS = 4;
 const CODE = 'S-1';
 
-t.test('prices and rates of an answer are of one state, whatever is committed', async (t) => {
+t.test('prices and rates of an answer are of one revision, whatever is committed', async (t) => {
   const database = await testDatabase(t, { seeded: true });
   const { pool } = database;
   const service = await serviceOn(t, database);
@@ -39,5 +39,5 @@ t.test('prices and rates of an answer are of one state, whatever is committed', 
     isWriting = false;
   };
   await Promise.all([write(), ...Array.from({ length: READERS }, read)]);
-  t.ok(seen.size >= 10, `${seen.size} states`);
+  t.ok(seen.size >= 10, `${seen.size} revisions`);
 });

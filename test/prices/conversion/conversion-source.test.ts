@@ -21,10 +21,10 @@ const DAY_MS = 86_400_000;
 const dayAfter = (day: string, days: number): string =>
   new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10);
 
-type Published = ReadonlyMap<string, ReadonlyMap<string, string>>;
+type PublishedRates = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
 /** A daily table of the H.10 with some empty cells, and its rates by currency and day. */
-function h10(): { readonly text: string; readonly published: Published } {
+function h10(): { readonly text: string; readonly published: PublishedRates } {
   const random = randomOf(10);
   const published = new Map(Object.values(COUNTRIES).map((iso) => [iso, new Map()]));
   const lines = [`Date,${Object.keys(COUNTRIES).join()}`];

@@ -78,7 +78,7 @@ t.test('the worked examples of the contract come out to the digit', async (t) =>
 });
 
 t.test(
-  'a receipt names terms, factor, source and rounding, and each point its rates',
+  'a receipt names currency, unit, factor, source and rounding, and each point its rates',
   async (t) => {
     const { conversion, currency, unitOfMeasure, series } = await recordOf('W-SUNDAY', {
       currency: 'jpy',

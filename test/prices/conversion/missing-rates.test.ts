@@ -77,13 +77,13 @@ function monthsBack(date: string, months: number): string {
   return then.toISOString().slice(0, 10);
 }
 
-interface Range {
+interface DateBounds {
   readonly dateFrom?: string;
   readonly dateTo?: string;
 }
 
 /** The dates of the requested points. */
-function requested(code: string, range: Range, options: Json): string[] {
+function requested(code: string, range: DateBounds, options: Json): string[] {
   const { dateFrom = '0000', dateTo = '9999' } = range;
   const upTo = pointsOf(code).filter((date) => date <= dateTo);
   const series = options.includeSeries ? upTo.filter((date) => date >= dateFrom) : [];
@@ -109,7 +109,7 @@ function lackingOn(date: string, legs: readonly string[]): readonly string[] {
 }
 
 /** The outcome of each price and the warnings of a request, by the contract. */
-function expectedOf(range: Range, options: Json) {
+function expectedOf(range: DateBounds, options: Json) {
   const missing = new Map<string, string[]>();
   const states = CODES.map((code) => {
     const currency = PRICES[code]?.currency ?? null;
@@ -154,11 +154,11 @@ async function ask(
   slug = 'nickel',
 ) {
   const request: BookRequest = { slug, filters, options, accept: 'application/json' };
-  const [kept, plain] = await Promise.all([
-    answerOf(twins.kept, request),
+  const [cached, plain] = await Promise.all([
+    answerOf(twins.cached, request),
     answerOf(twins.plain, request),
   ]);
-  test.equal(kept.body.toString(), plain.body.toString(), JSON.stringify(request));
+  test.equal(cached.body.toString(), plain.body.toString(), JSON.stringify(request));
   return {
     status: plain.status,
     json: JSON.parse(plain.body.toString().replace(/,}$/, '}')) as Json,
@@ -171,8 +171,8 @@ const missingIn = (json: Json): Json[] =>
 t.test('rates that end are reported, and May and June cannot be converted at all', async (t) => {
   const filters = { codes: ['M-LATE', 'M-USD'], dateFrom: '2026-05-08', dateTo: '2026-06-30' };
   const options = { currency: 'EUR', includeSeries: true };
-  const kept = await ask(t, filters, options);
-  t.same(missingIn(kept.json), [
+  const answer = await ask(t, filters, options);
+  t.same(missingIn(answer.json), [
     {
       code: 'rates_missing',
       pointer: '/options/currency',
@@ -186,13 +186,13 @@ t.test('rates that end are reported, and May and June cannot be converted at all
       lastDateWithRate: '2026-04-30',
     },
   ]);
-  for (const record of kept.json.data) {
+  for (const record of answer.json.data) {
     t.match(record.conversion, { status: 'refused', reason: 'no-rate' });
     t.same([record.currency.iso, record.series[0].mid], ['USD', 100], 'as published');
   }
   for (const accept of ['text/csv', 'application/x-ndjson']) {
     const { headers } = await answerOf(twins.plain, { slug: 'nickel', filters, options, accept });
-    t.same(JSON.parse(String(headers['x-warnings'])), missingIn(kept.json), accept);
+    t.same(JSON.parse(String(headers['x-warnings'])), missingIn(answer.json), accept);
   }
   const error = await ask(t, filters, { ...options, onUnconvertible: 'error' });
   t.same([error.status, error.json.code], [400, 'unconvertible_records']);
@@ -225,15 +225,15 @@ const WON = {
 t.test('a currency without any rate is reported, with the points that need one', async (t) => {
   const filters = { codes: ['M-EUR', 'M-NONE', 'M-PAY'], dateFrom: '2026-04-30' };
   const options = { currency: 'KRW', includeSeries: true };
-  const kept = await ask(t, filters, options);
-  t.equal(kept.status, 200);
-  t.same(kept.json.$metadata.warnings, [WON]);
-  t.match(kept.json.data[0], {
+  const answer = await ask(t, filters, options);
+  t.equal(answer.status, 200);
+  t.same(answer.json.$metadata.warnings, [WON]);
+  t.match(answer.json.data[0], {
     conversion: { status: 'refused', reason: 'no-rate' },
     currency: { iso: 'EUR' },
   });
   for (const accept of ['text/csv', 'application/x-ndjson']) {
-    for (const twin of [twins.plain, twins.kept]) {
+    for (const twin of [twins.plain, twins.cached]) {
       const { headers } = await answerOf(twin, { slug: 'nickel', filters, options, accept });
       t.same(JSON.parse(String(headers['x-warnings'])), [WON], accept);
     }
@@ -301,7 +301,7 @@ t.test('missing rates are those of an independent calculation', async (t) => {
   const seen = new Map<string, number>();
   for (let round = 0; round < 40; round += 1) {
     const [from, to] = [0, 0].map(() => plus('2025-11-01', Math.floor(random() * 240))).toSorted();
-    const range: Range = {
+    const range: DateBounds = {
       ...(random() < 0.7 && from ? { dateFrom: from } : {}),
       ...(random() < 0.6 && to ? { dateTo: to } : {}),
     };
@@ -345,15 +345,15 @@ t.test('missing rates are those of an independent calculation', async (t) => {
 });
 
 t.test('nothing is read where the rates cover the dates, or no rate is needed', async (t) => {
-  const looks = async (range: Range, options: object) => {
+  const readsOf = async (range: DateBounds, options: object) => {
     const before = statements.length;
     await ask(t, { codes: ['M-USD'], ...range }, options);
     return statements.slice(before).filter((each) => each.includes('all_segments')).length;
   };
   const covered = { dateFrom: '2026-02-01', dateTo: '2026-03-31' };
   const series = { currency: 'EUR', includeSeries: true };
-  t.equal(await looks(covered, series), 0);
-  t.equal(await looks({}, { unitOfMeasure: 'lb', includeSeries: true }), 0);
-  t.equal(await looks({}, { currency: 'EUR' }), 0, 'no point is asked for');
-  t.equal(await looks({ dateFrom: '2026-02-01' }, series), 1, 'and only without a book');
+  t.equal(await readsOf(covered, series), 0);
+  t.equal(await readsOf({}, { unitOfMeasure: 'lb', includeSeries: true }), 0);
+  t.equal(await readsOf({}, { currency: 'EUR' }), 0, 'no point is asked for');
+  t.equal(await readsOf({ dateFrom: '2026-02-01' }, series), 1, 'and only without a book');
 });

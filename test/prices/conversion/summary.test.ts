@@ -40,7 +40,7 @@ const CHANGE = `json_build_object('absolute', pg_temp.by_rule(l.mid - b.mid)::te
   'baseDate', b.date)`;
 
 /** The summary of every price up to a day as PostgreSQL computes it, by code. */
-async function bySql(terms: PointUnits, dateTo: string): Promise<Map<string, unknown>> {
+async function bySql(units: PointUnits, dateTo: string): Promise<Map<string, unknown>> {
   const baseOf = (day: string) => `(select ${CHANGE} from v as b where b.code = l.code
     and b.date = (select max(date) from v where code = l.code and date <= ${day}))`;
   const changes = Object.entries(BASES).map(
@@ -49,7 +49,7 @@ async function bySql(terms: PointUnits, dateTo: string): Promise<Map<string, unk
   const observed = (of: string) =>
     `json_build_object('date', ${of}.date, 'mid', ${shown(`${of}.mid`, `${of}.kept`)})`;
   await client.query(`create temp table bounded as
-    with ${valuesIn(terms)} select * from v where date <= '${dateTo}'`);
+    with ${valuesIn(units)} select * from v where date <= '${dateTo}'`);
   await client.query('create index on bounded (code, date); analyze bounded');
   const { rows } = await client.query(
     `with v as not materialized (select * from bounded),
@@ -70,12 +70,12 @@ const NOTHING = {
   changes: Object.fromEntries(Object.keys(BASES).map((span) => [span, null])),
 };
 
-for (const terms of ['native', 'EUR/kg'] as const) {
-  t.test(`every summary of every price is what SQL makes of it, ${terms}`, async (t) => {
-    const target = terms === 'native' ? {} : { currency: 'EUR', unitOfMeasure: 'kg' };
+for (const units of ['native', 'EUR/kg'] as const) {
+  t.test(`every summary of every price is what SQL makes of it, ${units}`, async (t) => {
+    const target = units === 'native' ? {} : { currency: 'EUR', unitOfMeasure: 'kg' };
     const percents = { some: 0, none: 0 };
     for (const dateTo of ['2199-12-31', '2024-02-29', '2022-01-01']) {
-      const right = await bySql(terms, dateTo);
+      const right = await bySql(units, dateTo);
       for (const { slug } of SPECIFIED) {
         const answer = await service.app.inject({
           method: 'POST',

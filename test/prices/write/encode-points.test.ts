@@ -11,7 +11,10 @@ import { pointsText } from '../../support/prices/points-text.ts';
 const DAYS = { min: -73_048, max: 73_048 };
 
 /** A number as a column holds it: scaled, null, or too wide for a double. */
-type Cell = { readonly scaled: bigint; readonly scale: number } | { readonly wide: string } | null;
+type CellNumber =
+  | { readonly scaled: bigint; readonly scale: number }
+  | { readonly wide: string }
+  | null;
 
 const scaled = fc.record({
   scaled: fc.oneof(
@@ -25,22 +28,22 @@ const wide = fc
   .tuple(fc.constantFrom('', '-'), fc.bigInt({ min: 2n ** 53n, max: 10n ** 300n }))
   .map(([sign, digits]) => ({ wide: `${sign}${digits}` }));
 
-const cell: fc.Arbitrary<Cell> = fc.oneof(
+const cell: fc.Arbitrary<CellNumber> = fc.oneof(
   { weight: 6, arbitrary: scaled },
   { weight: 1, arbitrary: wide },
   { weight: 1, arbitrary: fc.constant(null) },
 );
 
-const textOf = (value: Cell): string => {
+const textOf = (value: CellNumber): string => {
   if (value === null) return 'null';
   return 'wide' in value ? value.wide : decimalText(value.scaled, value.scale);
 };
 
-function columnOf(cells: readonly Cell[]): DecimalColumn {
+function columnOf(cells: readonly CellNumber[]): DecimalColumn {
   const wides = cells.flatMap((each, index): [number, string][] =>
     each !== null && 'wide' in each ? [[index, each.wide]] : [],
   );
-  const number = (each: Cell): number => {
+  const number = (each: CellNumber): number => {
     if (each === null) return Number.NaN;
     return 'wide' in each ? Number.POSITIVE_INFINITY : Number(each.scaled);
   };
@@ -68,12 +71,12 @@ const point = fc.record({
     leftOut: fc.nat({ max: 3 }),
   }),
 });
-type Point = typeof point extends fc.Arbitrary<infer T> ? T : never;
+type RandomPoint = typeof point extends fc.Arbitrary<infer T> ? T : never;
 
 const BASES = ['EUR', 'USD'];
 
 /** The columns of some points, with rates, periods or neither. */
-function columnsOf(points: readonly Point[], kind: string, base: string): PointColumns {
+function columnsOf(points: readonly RandomPoint[], kind: string, base: string): PointColumns {
   const column = (at: 0 | 1 | 2) => columnOf(points.map((each) => each.values[at]));
   const legs = (name: 'from' | 'to') => columnOf(points.map(({ rate }) => rate?.[name] ?? null));
   return {
@@ -107,8 +110,8 @@ function columnsOf(points: readonly Point[], kind: string, base: string): PointC
 }
 
 /** A day has one rate of a pair, that of the first point that has it. */
-function oneRateADay(points: readonly Point[]): Point[] {
-  const rates = new Map<number, Point['rate']>();
+function oneRateADay(points: readonly RandomPoint[]): RandomPoint[] {
+  const rates = new Map<number, RandomPoint['rate']>();
   return points.map((each) => {
     if (each.rate === null) return each;
     const rate = rates.get(each.rate.day) ?? each.rate;
@@ -117,20 +120,20 @@ function oneRateADay(points: readonly Point[]): Point[] {
   });
 }
 
-const ratesText = ({ rate }: Point, base: string): string => {
+const ratesText = ({ rate }: RandomPoint, base: string): string => {
   if (!rate) return '';
   const legs = `"from":"${textOf(rate.from)}","to":"${textOf(rate.to)}"`;
   return `,"fx":{"date":"${dayText(rate.day)}","base":"${base}",${legs}}`;
 };
 
-const periodText = ({ day, period: { start, observations, leftOut } }: Point): string => {
+const periodText = ({ day, period: { start, observations, leftOut } }: RandomPoint): string => {
   const ends = `"periodStart":"${dayText(start)}","periodEnd":"${dayText(day)}"`;
   const counts = leftOut > 0 ? `,"observationsLeftOut":${leftOut}` : '';
   return `,${ends},"observations":${observations}${counts}`;
 };
 
 /** The same points as text, put together by hand. */
-function textsOf(points: readonly Point[], kind: string, base: string): string {
+function textsOf(points: readonly RandomPoint[], kind: string, base: string): string {
   const texts = points.map((each) => {
     const [low, mid, high] = each.values.map(textOf);
     const members = [
@@ -177,7 +180,7 @@ t.test(
 t.test('the longest converted points fit, thousands of times over', async (t) => {
   const number = { scaled: -(2n ** 53n), scale: 22 };
   const rate = { scaled: 999_999_999_999_999n, scale: 10 };
-  const longest: Point = {
+  const longest: RandomPoint = {
     day: DAYS.min,
     values: [number, number, { wide: `-${'9'.repeat(2_000)}` }],
     publishedAt: -6_311_433_599_999_999n,

@@ -129,7 +129,7 @@ t.test('a wide table that is too large is refused before its first byte', async 
   t.match(json.errors[0].detail, /at most 100 cells/);
 });
 
-interface Listed {
+interface ListedPrice {
   readonly code: string;
   readonly series: readonly object[];
 }
@@ -142,7 +142,7 @@ t.test('lastObservations is the tail of the full answer, and all else is the sam
         for (const lastObservations of [1, 3, 200, 100_000]) {
           const tail = { options: { ...options, lastObservations } };
           const json = parseExact((await ask(slug, tail, undefined, from)).text);
-          const expected = full.data.map((each: Listed) => ({
+          const expected = full.data.map((each: ListedPrice) => ({
             ...each,
             series: each.series.slice(-lastObservations),
           }));
@@ -166,7 +166,7 @@ t.test('lastObservations is the tail in CSV and rows, and by GET', async (t) => 
   const options = { includeSeries: true, lastObservations: 2 };
   const url = '/v3/prices/nickel?includeSeries=true&lastObservations=2';
   const json = parseExact((await ask('nickel', { options })).text);
-  const points = json.data.flatMap(({ code, series }: Listed) =>
+  const points = json.data.flatMap(({ code, series }: ListedPrice) =>
     series.map((point) => `${code} ${(point as { date: string }).date}`),
   );
   const keyOf = ({ code, date }: Record<string, string>) => `${code} ${date}`;

@@ -40,18 +40,18 @@ export async function checkCredentials(
   options: Parameters<typeof credentialsOf>[1],
 ): Promise<void> {
   const { link } = options;
-  const look = async () => {
+  const checkRevision = async () => {
     if (link) return link.newestRevision();
     throw new Error('the newest revision was not expected to be read');
   };
-  const begin = contextCreator(60_000, look);
+  const begin = contextCreator(60_000, checkRevision);
   problems(app);
   app.decorateRequest('context');
   app.addHook('onRequest', async (request, reply) => begin(request, reply));
   app.addHook('onRequest', (await credentialsOf(app, options)).check);
 }
 
-/** An application that listens: the checks of credentials, and routes that tell who asked what. */
+/** A listening application that checks credentials; its routes return principal and body. */
 export async function authApp(
   test: Test,
   options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings; link?: Link },

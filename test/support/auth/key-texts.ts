@@ -2,7 +2,7 @@ import { newKey } from '../../../src/auth/keys/format.ts';
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** A key with its checksum made anew, as whoever knows the format can do: a CRC-32 bit by bit. */
+/** A key with a new checksum, a CRC-32 bit by bit: anyone who knows the format can make it. */
 export function withChecksum(body: string): string {
   let crc = ~0;
   for (const byte of Buffer.from(body)) {

@@ -70,10 +70,10 @@ async function processesOf(pid: number): Promise<number[]> {
   return [pid, ...all.filter((_, at) => Number(stats[at]?.[1]) === pid)];
 }
 
-type Query = (text: string) => Promise<pg.QueryResult>;
+type RunQuery = (text: string) => Promise<pg.QueryResult>;
 
 /** Runs work over a connection; its close ignores errors. */
-async function over<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
+async function over<T>(url: string, work: (query: RunQuery) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 });
   // The server may stop during the work.
   client.on('error', () => {});
@@ -137,7 +137,7 @@ async function killBusyOf(url: string, program: string): Promise<void> {
   const busy = `select pid from pg_stat_activity
     where application_name = '${program}' and state = 'active'`;
   // One connection keeps the time between SIGSTOP and SIGKILL short.
-  const attempt = async (query: Query): Promise<boolean> => {
+  const attempt = async (query: RunQuery): Promise<boolean> => {
     const [found] = (await query(busy)).rows;
     if (!found || !sendSignal(Number(found.pid), 'SIGSTOP')) return false;
     // The session may have become idle before SIGSTOP.
@@ -146,7 +146,7 @@ async function killBusyOf(url: string, program: string): Promise<void> {
     return sendSignal(Number(found.pid), isBusy ? 'SIGKILL' : 'SIGCONT') && isBusy;
   };
   // At half a core, a connection takes far longer than a statement of the session.
-  const kill = async (query: Query): Promise<boolean> => {
+  const kill = async (query: RunQuery): Promise<boolean> => {
     for (let count = 0; count < ATTEMPTS_PER_CONNECTION; count += 1) {
       if (await attempt(query)) return true;
       await pause(5);

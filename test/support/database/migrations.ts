@@ -10,13 +10,13 @@ const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const OWN = join(ROOT, 'migrations');
 
 /** The statements of a test migration. */
-export interface Step {
+export interface MigrationStep {
   readonly up: string;
   readonly down?: string;
   readonly transaction?: boolean;
 }
 
-const textOf = ({ up, down = '', transaction = true }: Step): string => `
+const textOf = ({ up, down = '', transaction = true }: MigrationStep): string => `
 import { sql } from 'kysely';
 export const transaction = ${transaction};
 const run = async (db, statements) => {
@@ -30,7 +30,7 @@ export const down = (db) => run(db, ${JSON.stringify(down)});
 export interface Migrations {
   readonly url: URL;
   /** Writes a file; `;;` separates statements. */
-  write(name: string, step: Step): Promise<void>;
+  write(name: string, step: MigrationStep): Promise<void>;
   remove(name: string): Promise<void>;
   pathOf(name: string): string;
 }
@@ -38,7 +38,7 @@ export interface Migrations {
 /** Copies `migrations/` to a new folder and adds test migrations. */
 export async function migrationsWith(
   test: Test,
-  steps: Readonly<Record<string, Step>>,
+  steps: Readonly<Record<string, MigrationStep>>,
 ): Promise<Migrations> {
   const root = await mkdtemp(join(tmpdir(), 'commodity-prices-migrations-'));
   test.teardown(() => rm(root, { recursive: true, force: true }));
@@ -48,7 +48,7 @@ export async function migrationsWith(
   await mkdir(folder);
   for (const file of await readdir(OWN)) await copyFile(join(OWN, file), join(folder, file));
   const pathOf = (name: string): string => join(folder, `${name}.ts`);
-  const write = (name: string, step: Step) => writeFile(pathOf(name), textOf(step));
+  const write = (name: string, step: MigrationStep) => writeFile(pathOf(name), textOf(step));
   for (const [name, step] of Object.entries(steps)) await write(name, step);
   return {
     url: pathToFileURL(`${folder}/`),

@@ -116,12 +116,12 @@ export const rateRow = (more: Row = {}): Row => ({
   ...more,
 });
 
-type Work<T> = (client: pg.PoolClient) => Promise<T>;
+type TransactionWork<T> = (client: pg.PoolClient) => Promise<T>;
 
 /** Runs work in a transaction; `end` is its last statement on success. */
 export async function inTransaction<T>(
   pool: pg.Pool,
-  work: Work<T>,
+  work: TransactionWork<T>,
   end: 'commit' | 'rollback' = 'commit',
 ): Promise<T> {
   const client = await pool.connect();

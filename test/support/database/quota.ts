@@ -125,7 +125,7 @@ export const named = (figure: string, [share]: (typeof SHARES)[number]): string 
   `${figure} ${share}`.trim();
 
 /** Requests per second of a load, and the figures that explain the rate. */
-export interface Rate {
+export interface LoadRate {
   readonly perSecond: number;
   readonly figures: Readonly<Record<string, string>>;
 }
@@ -167,7 +167,7 @@ export async function rateAt(
   target: Target,
   asks: readonly HttpRequest[],
   short: number,
-): Promise<Rate> {
+): Promise<LoadRate> {
   const [, cores] = share;
   if (cores === 0) return { perSecond: short, figures: {} };
   quota.cores(cores);

@@ -43,10 +43,10 @@ const NATIVE = `
   from series s join price p on p.id = s.price_id join market m on m.id = p.market_id`;
 
 /** A table \`v\` of every point: low, mid and high unrounded, and whether they are as stored. */
-export const valuesIn = (terms: PointUnits): string => `
+export const valuesIn = (units: PointUnits): string => `
   v as materialized (select slug, code, payable, kept, date, published_at, corrections,
     low * f as low, mid * f as mid, high * f as high
-  from (${terms === 'native' ? NATIVE : EURO_PER_KILOGRAM}) as all_points)`;
+  from (${units === 'native' ? NATIVE : EURO_PER_KILOGRAM}) as all_points)`;
 
 /** A number as in an answer: stored or rounded. */
 export const shown = (value: string, kept: string): string =>

@@ -47,7 +47,7 @@ type Test = Pick<typeof t, 'teardown'>;
 type Listener = Parameters<TcpProxy['onBytes']>[0];
 
 /** One client and its connection to the server. */
-interface Pair {
+interface ProxiedConnection {
   readonly near: Socket;
   readonly far: Socket;
   readonly number: number;
@@ -59,13 +59,13 @@ class ProxyState {
   conditions: TcpConditions = {};
   isCut = false;
   isFrozen = false;
-  readonly pairs = new Set<Pair>();
+  readonly pairs = new Set<ProxiedConnection>();
   readonly listeners: Listener[] = [];
   /** Connection ends that arrived while frozen, delivered on thaw as by a network. */
   readonly delayedEnds: (() => void)[] = [];
 
   /** Forwards bytes from one end to the other, in order. */
-  join(pair: Pair, direction: Direction): void {
+  join(pair: ProxiedConnection, direction: Direction): void {
     const [from, to] = direction === 'out' ? [pair.near, pair.far] : [pair.far, pair.near];
     let last = Promise.resolve();
     from.on('data', (bytes) => {
@@ -96,12 +96,12 @@ class ProxyState {
     });
   }
 
-  #write(pair: Pair, to: Socket, bytes: Buffer): void {
+  #write(pair: ProxiedConnection, to: Socket, bytes: Buffer): void {
     if (to.writable && !pair.isLost) to.write(bytes);
   }
 
   async #slowly(
-    pair: Pair,
+    pair: ProxiedConnection,
     to: Socket,
     bytes: Buffer,
     rate: number | undefined,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** A fenced block of a page. */
-export interface Block {
+export interface CodeBlock {
   readonly page: string;
   readonly language: string;
   /** The word after the language, if any: how tests treat the block. */
@@ -14,7 +14,7 @@ export interface Block {
 }
 
 /** The fenced blocks with a language of some pages, such as `docs/recipes/*.md`. */
-export const blocksOf = (pages: string): readonly Block[] =>
+export const blocksOf = (pages: string): readonly CodeBlock[] =>
   globSync(pages, { cwd: ROOT })
     .sort()
     .flatMap((page) =>

@@ -17,13 +17,13 @@ const TARGETS = {
 };
 
 /** By market: codes and names that its filters take. */
-export type Values = ReadonlyMap<
+export type ValuesByMarket = ReadonlyMap<
   string,
   { readonly codes: readonly string[]; readonly products: readonly string[] }
 >;
 
 /** The codes and products that there are now. */
-export async function valuesOf({ pool }: Pick<TestDatabase, 'pool'>): Promise<Values> {
+export async function valuesOf({ pool }: Pick<TestDatabase, 'pool'>): Promise<ValuesByMarket> {
   const { rows } = await pool.query(`select m.slug, array_agg(distinct p.code) as codes,
       array_agg(distinct product.name) as products
     from price p join market m on m.id = p.market_id join product on product.id = p.product_id
@@ -32,7 +32,7 @@ export async function valuesOf({ pool }: Pick<TestDatabase, 'pool'>): Promise<Va
 }
 
 /** Makes requests of every kind, about what there is and about what may come. */
-export function anyRequest(random: () => number): (values: Values) => PriceRequest {
+export function anyRequest(random: () => number): (values: ValuesByMarket) => PriceRequest {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
   const chance = (part: number): boolean => random() < part;
   const day = (): string =>
@@ -73,7 +73,7 @@ export function anyRequest(random: () => number): (values: Values) => PriceReque
 }
 
 /** An answer as far as it does not change from one call to the next. */
-export interface Sent {
+export interface StableAnswer {
   readonly status: number;
   readonly text: string;
 }
@@ -82,13 +82,13 @@ export interface Sent {
 export async function send(
   { app, key }: Pick<Service, 'app' | 'key'>,
   { slug, filters, options }: PriceRequest,
-  moment: object = {},
-): Promise<Sent> {
+  past: object = {},
+): Promise<StableAnswer> {
   const answer = await app.inject({
     method: 'POST',
     url: `/v3/prices/${slug}`,
     headers: { 'x-api-key': key },
-    payload: { filters, options: { ...options, ...moment } },
+    payload: { filters, options: { ...options, ...past } },
   });
   const { statusCode: status, body } = answer;
   // A refusal differs from the next by the id of its request alone.

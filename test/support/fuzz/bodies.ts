@@ -6,7 +6,7 @@ export const KNOWN_CURRENCIES = ['USD', 'EUR', 'CNY', 'JPY', 'KRW'] as const;
 export const KNOWN_UNITS = ['t', 'Pound', 'KG', 'kWh', 'mtu', '%'] as const;
 
 /** A body as it is sent, and what it was made as. */
-export interface Sent {
+export interface FuzzedBody {
   readonly what: string;
   readonly bytes: Buffer;
   readonly type?: string;
@@ -16,13 +16,13 @@ export interface Sent {
 
 export type Members = Record<string, unknown>;
 
-export interface Body {
+export interface RequestBody {
   filters: Members;
   options: Members;
 }
 
 /** The values that a market's filters take: ids and names, by filter. */
-export type Values = Readonly<Record<string, readonly string[]>>;
+export type ValuesByFilter = Readonly<Record<string, readonly string[]>>;
 
 const dayOf = (days: number): string => new Date(days * 86_400_000).toISOString().slice(0, 10);
 const dayNumber = (day: string): number => Date.parse(day) / 86_400_000;
@@ -72,7 +72,7 @@ const flag = fc.option(fc.boolean(), { nil: undefined });
 const rarely = fc.oneof({ weight: 5, arbitrary: fc.constantFrom(undefined, false) }, flag);
 const bound = fc.option(day, { nil: undefined, freq: 1 });
 
-const filtersOf = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Members> =>
+const filtersOf = (market: SpecifiedMarket, values: ValuesByFilter): fc.Arbitrary<Members> =>
   fc.oneof(
     {
       weight: 4,
@@ -122,19 +122,22 @@ const analytics: fc.Arbitrary<Members> = fc
   )
   .map(withoutNeedlessDecimals);
 
-/** Moments at which nothing was known yet; rare, as most of what is asked is unknown then. */
-const moment = fc
+/** Instants at which nothing was known yet; rare, as most of what is asked is unknown then. */
+const instant = fc
   .tuple(fc.nat(9), fc.constantFrom('1970-01-01T00:00:00Z', '2020-01-01t05:06:07.1234567+14:00'))
   .map(([draw, asOf]): Members => (draw === 0 ? { asOf } : {}));
 
 const optionsOf = fc
-  .tuple(rarely, flag, fc.oneof(fc.constant<Members>({}), analytics), moment)
+  .tuple(rarely, flag, fc.oneof(fc.constant<Members>({}), analytics), instant)
   .map(([includeSeries, strict, ...more]) =>
     defined(Object.assign({ includeSeries, strict }, ...more)),
   );
 
 /** Bodies that keep every rule. Long series are rare: two days bound them, or a year far away. */
-export const legalBody = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Body> =>
+export const legalBody = (
+  market: SpecifiedMarket,
+  values: ValuesByFilter,
+): fc.Arbitrary<RequestBody> =>
   fc
     .tuple(filtersOf(market, values), bound, bound, optionsOf)
     .map(([lists, one, other, options]) => {
@@ -159,7 +162,7 @@ export const spelled = (body: unknown): fc.Arbitrary<string> => {
 };
 
 /** A legal body as it is sent; leaving out an empty part is legal too. */
-export const legal = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Sent> =>
+export const legal = (market: SpecifiedMarket, values: ValuesByFilter): fc.Arbitrary<FuzzedBody> =>
   fc
     .tuple(legalBody(market, values), fc.boolean())
     .map(([body, lean]) =>
@@ -173,7 +176,7 @@ export const legal = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Sen
     .map((json) => ({ what: 'legal', bytes: Buffer.from(json) }));
 
 /** JSON of any shape. */
-export const anyJson: fc.Arbitrary<Sent> = fc
+export const anyJson: fc.Arbitrary<FuzzedBody> = fc
   .oneof(
     fc.jsonValue({ maxDepth: 4 }),
     fc.record({ filters: fc.jsonValue(), options: fc.jsonValue() }),
@@ -182,7 +185,10 @@ export const anyJson: fc.Arbitrary<Sent> = fc
   .map((value) => ({ what: 'any JSON', bytes: Buffer.from(JSON.stringify(value)) }));
 
 /** Bytes of any kind, and legal bodies in which one byte was changed. */
-export const anyBytes = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Sent> =>
+export const anyBytes = (
+  market: SpecifiedMarket,
+  values: ValuesByFilter,
+): fc.Arbitrary<FuzzedBody> =>
   fc.oneof(
     fc.uint8Array({ maxLength: 64 }).map((bytes) => ({ what: 'bytes', bytes: Buffer.from(bytes) })),
     fc

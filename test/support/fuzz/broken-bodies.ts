@@ -1,9 +1,15 @@
 import fc from 'fast-check';
 import { SPECIFIED, type SpecifiedMarket } from '../prices/specification.ts';
-import { type Body, legalBody, type Members, type Sent, type Values } from './bodies.ts';
+import {
+  type FuzzedBody,
+  legalBody,
+  type Members,
+  type RequestBody,
+  type ValuesByFilter,
+} from './bodies.ts';
 
-type Broken = Required<Pick<Sent, 'what' | 'broken'>> & { readonly body: unknown };
-type Breaker = (body: Body, market: SpecifiedMarket) => fc.Arbitrary<Broken>;
+type Broken = Required<Pick<FuzzedBody, 'what' | 'broken'>> & { readonly body: unknown };
+type Breaker = (body: RequestBody, market: SpecifiedMarket) => fc.Arbitrary<Broken>;
 
 const broken = (code: string, pointer: string | undefined, body: unknown): Broken => ({
   what: code,
@@ -52,7 +58,7 @@ const unknownMember: Breaker = (body) =>
       const pointer = /^\w+$/.test(name) && name.length < 60 ? `/${name}` : undefined;
       const at = pointer === undefined ? undefined : `${part && '/'}${part}${pointer}`;
       if (part === '') return broken('unknown_field', at, withMember({ ...body }, name, value));
-      const members = withMember(body[part as keyof Body], name, value);
+      const members = withMember(body[part as keyof RequestBody], name, value);
       return broken('unknown_field', at, { ...body, [part]: members });
     });
 
@@ -142,7 +148,12 @@ const dateOrder: Breaker = (body) =>
     }),
   );
 
-const list = (body: Body, market: SpecifiedMarket, code: string, items: readonly unknown[]) =>
+const list = (
+  body: RequestBody,
+  market: SpecifiedMarket,
+  code: string,
+  items: readonly unknown[],
+) =>
   fc.constantFrom('codes', ...market.filters).map((name) => {
     const at = items.length === 1 ? `/filters/${name}/0` : `/filters/${name}`;
     const filters = { ...alone(body.filters), [name]: items };
@@ -191,7 +202,10 @@ const BREAKERS = [
 ];
 
 /** Legal bodies in which one rule was broken on purpose. */
-export const oneRuleBroken = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Sent> =>
+export const oneRuleBroken = (
+  market: SpecifiedMarket,
+  values: ValuesByFilter,
+): fc.Arbitrary<FuzzedBody> =>
   fc
     .tuple(legalBody(market, values), fc.constantFrom(...BREAKERS))
     .chain(([body, breaker]) => breaker(body, market))

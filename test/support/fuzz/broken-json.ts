@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { SpecifiedMarket } from '../prices/specification.ts';
-import { type Body, legalBody, type Sent, type Values } from './bodies.ts';
+import { type FuzzedBody, legalBody, type RequestBody, type ValuesByFilter } from './bodies.ts';
 
 const MALFORMED = { code: 'malformed_json' };
 
@@ -24,7 +24,7 @@ const NO_JSON = [
 ];
 
 /** A member that is named again, in every disguise: escapes, and white space before the colon. */
-const twice = (body: Body): fc.Arbitrary<string> => {
+const twice = (body: RequestBody): fc.Arbitrary<string> => {
   const spaces = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', '\r'), maxLength: 80 });
   const names = fc.constantFrom('"filters"', '"\\u0066ilters"', '"filter\\u0073"');
   return fc
@@ -47,7 +47,7 @@ const nested = fc
   );
 
 /** Encodings that are not UTF-8. */
-const otherwiseEncoded = (body: Body): fc.Arbitrary<Buffer> => {
+const otherwiseEncoded = (body: RequestBody): fc.Arbitrary<Buffer> => {
   const json = JSON.stringify(body);
   const utf16 = Buffer.from(json, 'utf16le');
   return fc.constantFrom(
@@ -63,7 +63,10 @@ const otherwiseEncoded = (body: Body): fc.Arbitrary<Buffer> => {
 };
 
 /** Bodies that are not JSON as the contract takes it, and must be called so. */
-export const brokenJson = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Sent> =>
+export const brokenJson = (
+  market: SpecifiedMarket,
+  values: ValuesByFilter,
+): fc.Arbitrary<FuzzedBody> =>
   legalBody(market, values)
     .chain((body) =>
       fc.oneof(
@@ -80,7 +83,10 @@ export const brokenJson = (market: SpecifiedMarket, values: Values): fc.Arbitrar
     .map((bytes) => ({ what: 'no JSON', bytes, broken: MALFORMED }));
 
 /** Legal bodies that are sent as something else, or are too large. */
-export const wronglySent = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Sent> =>
+export const wronglySent = (
+  market: SpecifiedMarket,
+  values: ValuesByFilter,
+): fc.Arbitrary<FuzzedBody> =>
   legalBody(market, values).chain((body) => {
     const bytes = Buffer.from(JSON.stringify(body));
     const types = ['text/plain', 'application/xml', 'application/jsonp', 'x', 'application/json,'];

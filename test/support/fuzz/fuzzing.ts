@@ -6,11 +6,11 @@ import type { SpecifiedMarket } from '../prices/specification.ts';
 import {
   anyBytes,
   anyJson,
+  type FuzzedBody,
   KNOWN_CURRENCIES,
   KNOWN_UNITS,
   legal,
-  type Sent,
-  type Values,
+  type ValuesByFilter,
 } from './bodies.ts';
 import { isLegalBody } from './body-rules.ts';
 import { oneRuleBroken } from './broken-bodies.ts';
@@ -18,7 +18,7 @@ import { brokenJson, wronglySent } from './broken-json.ts';
 import { strictJson } from './strict-json.ts';
 
 /** Bodies for a market: legal ones, broken ones of every kind, and bytes. */
-export const sentTo = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Sent> =>
+export const sentTo = (market: SpecifiedMarket, values: ValuesByFilter): fc.Arbitrary<FuzzedBody> =>
   fc.oneof(
     { weight: 30, arbitrary: legal(market, values) },
     { weight: 45, arbitrary: oneRuleBroken(market, values) },
@@ -32,7 +32,7 @@ export const sentTo = (market: SpecifiedMarket, values: Values): fc.Arbitrary<Se
 export async function valuesOf(
   service: Pick<Service, 'request' | 'post'>,
   slug: string,
-): Promise<Values> {
+): Promise<ValuesByFilter> {
   const url = `/v3/prices/${slug}/filters`;
   const { data } = (await service.request({ method: 'GET', url })).json;
   const values = Object.entries(data).map(([filter, list]): [string, string[]] => [
@@ -51,7 +51,7 @@ interface Violation {
 
 /** The fault of a rejection by the contract; null for none. */
 function faultOfRefusal(
-  { broken }: Sent,
+  { broken }: FuzzedBody,
   { status, json }: Pick<Reply, 'status' | 'json'>,
 ): string | null {
   const errors: readonly Violation[] = json.errors ?? [];
@@ -78,7 +78,7 @@ const isKnown = (names: readonly string[], name: unknown): boolean =>
 /** The fault of the answer to a body; null for none. */
 export function faultOf(
   market: SpecifiedMarket,
-  sent: Sent,
+  sent: FuzzedBody,
   reply: Pick<Reply, 'status' | 'json'>,
 ): string | null {
   const { status, json } = reply;

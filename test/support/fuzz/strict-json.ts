@@ -13,7 +13,7 @@ const WORDS: Readonly<Record<string, unknown>> = { true: true, false: false, nul
  * Reads JSON by hand, as RFC 8259 and the contract have it: UTF-8 without a byte-order mark, each
  * member named once, nested no deeper than the limit. The service's own reader is held to it.
  */
-class Reader {
+class StrictReader {
   readonly #text: string;
   #at = 0;
 
@@ -87,7 +87,7 @@ class Reader {
 export function strictJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) return undefined;
   try {
-    return new Reader(bytes.toString('utf8')).read();
+    return new StrictReader(bytes.toString('utf8')).read();
   } catch {
     return undefined;
   }

@@ -12,7 +12,7 @@ export interface Times {
 }
 
 /** The outcome of a closed-loop load. */
-export interface Tally {
+export interface LoadTally {
   readonly sent: number;
   /** Descriptions of all answers other than 200. */
   readonly failed: readonly string[];
@@ -27,7 +27,7 @@ export interface ClosedLoopLoad {
   /** Starts the second measurement period. */
   mark(): void;
   /** Stops the load after the requests in flight. */
-  stop(): Promise<Tally>;
+  stop(): Promise<LoadTally>;
 }
 
 function timesOf(milliseconds: readonly number[]): Times {
@@ -88,7 +88,7 @@ export function startClosedLoop(
     }
   };
   const workers = Array.from({ length: atOnce }, worker);
-  const stop = async (): Promise<Tally> => {
+  const stop = async (): Promise<LoadTally> => {
     isOver = true;
     await Promise.all(workers);
     const [before, since] = [times.slice(0, marked), times.slice(marked)].map(timesOf);

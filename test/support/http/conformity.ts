@@ -4,7 +4,7 @@ import formats from 'ajv-formats';
 import { parse } from 'yaml';
 import { parseCsv } from '../prices/csv.ts';
 
-interface Answer {
+interface CheckedAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: string;
@@ -36,14 +36,14 @@ function validatorAt(place: string): ValidateFunction {
   return validate;
 }
 
-const mediaOf = ({ headers }: Answer): string => {
+const mediaOf = ({ headers }: CheckedAnswer): string => {
   const type = String(headers['content-type'] ?? '');
   const [media = ''] = type.split(';', 1);
   return type.includes('profile=rows') ? `${media};profile=rows` : media;
 };
 
 /** The pointer to the schema of an answer; null for an undocumented answer. */
-function schemaPlace(method: string, path: string, answer: Answer): string | null {
+function schemaPlace(method: string, path: string, answer: CheckedAnswer): string | null {
   const type = mediaOf(answer);
   const status = String(answer.statusCode);
   const operation =
@@ -108,7 +108,7 @@ function faultOfBody(type: string, place: string, path: string, method: string, 
  * The fault of an answer by the committed OpenAPI document: an undocumented status or media type, a
  * body that violates its schema, a missing request id. Null for none.
  */
-export function faultOf(method: string, url: string, answer: Answer): string | null {
+export function faultOf(method: string, url: string, answer: CheckedAnswer): string | null {
   const path = url.split('?', 1)[0] as string;
   if (typeof answer.headers['x-request-id'] !== 'string') return 'no x-request-id';
   if (answer.statusCode === 204 || answer.statusCode === 304 || method === 'HEAD') return null;

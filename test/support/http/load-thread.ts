@@ -30,7 +30,7 @@ export interface LoadThread {
   stop(): Promise<readonly ConnectionAnswer[]>;
 }
 
-interface Task {
+interface LoadTask {
   readonly target: Target;
   readonly ask: HttpRequest;
   readonly keepAlive: boolean;
@@ -43,7 +43,7 @@ export function startLoadThread(
   ask: HttpRequest,
   keepAlive = true,
 ): LoadThread {
-  const what: Task = { target: { port: target.port, key: target.key }, ask, keepAlive };
+  const what: LoadTask = { target: { port: target.port, key: target.key }, ask, keepAlive };
   const worker = new Worker(new URL(import.meta.url), { workerData: what });
   test.teardown(() => worker.terminate());
   const answers: ConnectionAnswer[] = [];
@@ -76,7 +76,7 @@ function rest(ms: number): Promise<void> {
 
 /** The thread's sender: sends due requests at the current pace until the pace is null. */
 class Sender {
-  readonly #what: Task;
+  readonly #what: LoadTask;
   readonly #idle: LoadConnection[] = [];
   readonly #wakers = new Set<() => void>();
   #pace: Pace | null = null;
@@ -86,7 +86,7 @@ class Sender {
   #isOver = false;
   #unreported: ConnectionAnswer[] = [];
 
-  constructor(what: Task) {
+  constructor(what: LoadTask) {
     this.#what = what;
   }
 
@@ -145,7 +145,7 @@ class Sender {
 
 if (parentPort !== null && workerData !== null) {
   const port = parentPort;
-  const sender = new Sender(workerData as Task);
+  const sender = new Sender(workerData as LoadTask);
   port.on('message', (pace: Pace | null) => sender.goOn(pace));
   await sender.run((answers) => port.postMessage(answers));
   port.close();

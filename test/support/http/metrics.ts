@@ -8,21 +8,23 @@ const ALERTS = new URL('../../../deploy/alerts.yml', import.meta.url);
 export const WITH_METRICS = { METRICS_PORT: '0' };
 
 /** One value of a metric. */
-export interface Sample {
+export interface MetricSample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
 /** The current samples of a service with `WITH_METRICS`, as Prometheus would scrape them. */
-export async function samplesOf({ running }: Pick<ServiceProcess, 'running'>): Promise<Sample[]> {
+export async function samplesOf({
+  running,
+}: Pick<ServiceProcess, 'running'>): Promise<MetricSample[]> {
   const log = await running.until('stderr', /metrics are at [^"]+"/);
   const [, address = ''] = /metrics are at ([^"]+)"/.exec(log) ?? [];
   return samplesAt(address);
 }
 
 /** The samples at a metrics URL. */
-export async function samplesAt(address: string): Promise<Sample[]> {
+export async function samplesAt(address: string): Promise<MetricSample[]> {
   const text = await (await fetch(address)).text();
   return [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name = '', labels, value]) => ({
     name,

@@ -50,7 +50,7 @@ const renameProducts: Change = ({ pool }) =>
     }
   });
 
-const newTerms: Change = ({ pool }) =>
+const newCurrency: Change = ({ pool }) =>
   commit(pool, async (client) => {
     await client.query(`insert into currency (uuid, iso, name, symbol)
       values (gen_random_uuid(), 'SEK', 'Swedish Krona', 'kr')`);
@@ -73,7 +73,7 @@ export const CHANGES: Readonly<Record<string, Change>> = {
   'corrected rates': sqlChange(`update fx_rate set rate = trim_scale(rate * 1.5)
     where source = 'SAMPLE' and date between '2026-03-01' and '2026-04-15'`),
   withdrawals: sqlChange(`delete from series where price_id % 5 = 1 and date >= '2026-05-01'`),
-  'new terms and a new price': newTerms,
+  'a new currency and a new price': newCurrency,
   'edited attributes': sqlChange(
     `update price set name = name || ' (edited)', short_name = null,
        specification = specification || '[{"name": "edited", "value": "yes", "order": 9}]',

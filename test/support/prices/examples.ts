@@ -7,7 +7,7 @@ import { FIELDS } from './specification.ts';
 /** Placeholders for values that differ from database to database. */
 const STATE = { revision: 'k3f9a17hq2mx.3', asOf: '2026-07-01T06:30:00.114806Z' };
 
-interface PriceRecord {
+interface PricedExample {
   readonly code: string;
   readonly lastAssessedAt: string | null;
   readonly currency: { readonly iso: string } | null;
@@ -22,11 +22,11 @@ const timeless = <T extends { readonly $metadata: object }>(body: T): T => ({
   $metadata: { ...body.$metadata, ...STATE },
 });
 
-const nameIn = (record: PriceRecord, field: string): string | undefined =>
+const nameIn = (record: PricedExample, field: string): string | undefined =>
   (record[field] as { readonly name: string } | null)?.name;
 
 /** The filters that an example shows, with the values of a record; null where it has none. */
-function filtersOf(market: Market, record: PriceRecord): Record<string, string[]> | null {
+function filtersOf(market: Market, record: PricedExample): Record<string, string[]> | null {
   const [first, second] = market.filters;
   const names = ['products', ...[first, second].filter((each) => each !== undefined)];
   const filters = names.map((name) => {
@@ -51,7 +51,7 @@ async function ask(service: Service, slug: string, body: object, accept = 'appli
 /** Filters that find one price, and the day of its last point. */
 async function chosen(service: Service, market: Market) {
   const { json } = await ask(service, market.slug, { options: { includeSeries: true } });
-  const records: readonly PriceRecord[] = json.data;
+  const records: readonly PricedExample[] = json.data;
   for (const record of records) {
     const filters = filtersOf(market, record);
     const dateFrom = record.series.at(-1)?.date;
@@ -71,13 +71,13 @@ async function marketExamples(service: Service, market: Market) {
   return { request, answer: body(await ask(service, market.slug, request)) };
 }
 
-type MarketExamples = Awaited<ReturnType<typeof marketExamples>>;
+type ExamplesByMarket = Awaited<ReturnType<typeof marketExamples>>;
 
 /** Values that an example shows of each filter. */
 const VALUES = 1;
 
 /** Answers of a market that look alike in all of them. */
-async function answersOf(service: Service, market: Market, asked: MarketExamples) {
+async function answersOf(service: Service, market: Market, asked: ExamplesByMarket) {
   const { slug } = market;
   const values = body(await service.request({ method: 'GET', url: `/v3/prices/${slug}/filters` }));
   const some = Object.entries<unknown[]>(values.data).map(([filter, all]) => [
@@ -97,7 +97,7 @@ async function answersOf(service: Service, market: Market, asked: MarketExamples
 /** The examples of the OpenAPI document, as a freshly seeded database answers them. */
 export async function recordExamples(service: Service) {
   const get = async (url: string) => (await service.request({ method: 'GET', url })).json;
-  const markets: Record<string, MarketExamples> = {};
+  const markets: Record<string, ExamplesByMarket> = {};
   for (const market of MARKETS) markets[market.slug] = await marketExamples(service, market);
   const [first] = MARKETS;
   const list = await get('/v3/prices');
@@ -106,7 +106,7 @@ export async function recordExamples(service: Service) {
   const units = timeless(await get('/v3/reference/units'));
   return {
     markets,
-    first: await answersOf(service, first, markets[first.slug] as MarketExamples),
+    first: await answersOf(service, first, markets[first.slug] as ExamplesByMarket),
     list: { data: list.data.slice(0, 2) },
     getCurrencies: { ...currencies, data: currencies.data.slice(0, 3) },
     getUnits: { ...units, data: units.data.slice(0, 4) },

@@ -10,11 +10,11 @@ export interface WireChange {
   readonly code: string;
   readonly date: string | null;
   readonly revision: string;
-  readonly before: State | null;
-  readonly after: State | null;
+  readonly before: ChangedValues | null;
+  readonly after: ChangedValues | null;
 }
 
-type State = Readonly<Record<string, string | null>>;
+type ChangedValues = Readonly<Record<string, string | null>>;
 
 /** A change without its feed position, as computed from past revisions. */
 export type FeedChange = Omit<WireChange, 'seq'>;
@@ -26,26 +26,26 @@ export const changesOf = (body: string): WireChange[] =>
     .filter((line) => line !== '')
     .map((line) => parseExact(line));
 
-/** Removes the feed position of a change; price states are reduced to their name. */
+/** Removes the feed position of a change; values of a price are reduced to its name. */
 export function withoutSeq({ seq: _seq, before, after, ...rest }: WireChange): FeedChange {
-  const part = (state: State | null): State | null =>
+  const part = (state: ChangedValues | null): ChangedValues | null =>
     state && rest.date === null ? { name: state['name'] ?? null } : state;
   return { ...rest, before: part(before), after: part(after) };
 }
 
-interface Row {
+interface FeedRow {
   readonly price: number;
   readonly market: string;
   readonly code: string;
   readonly date: string | null;
   readonly revision: string;
-  readonly value: State;
+  readonly value: ChangedValues;
 }
 
 const INSTANT = `'YYYY-MM-DD"T"HH24:MI:SS'`;
 
 /** All prices and points at a revision, by `price_at` and `series_at`. */
-const STATE = `
+const SNAPSHOT = `
   select p.id as price, m.slug as market, p.code, null as date, p.revision,
       jsonb_build_object('name', p.name) as value
     from price_at($1) p join market m on m.id = p.market_id
@@ -56,9 +56,10 @@ const STATE = `
     from series_at($1) s join price_at($1) p on p.id = s.price_id
       join market m on m.id = p.market_id`;
 
-const keyOf = ({ price, date }: Row): string => `${String(price).padStart(9, '0')} ${date ?? ''}`;
+const keyOf = ({ price, date }: FeedRow): string =>
+  `${String(price).padStart(9, '0')} ${date ?? ''}`;
 
-function operationOf(was: Row | undefined, is: Row | undefined): string {
+function operationOf(was: FeedRow | undefined, is: FeedRow | undefined): string {
   const isPrice = (is ?? was)?.date === null;
   if (!is) return 'withdrawn';
   if (was) return isPrice ? 'price-changed' : 'corrected';
@@ -66,7 +67,7 @@ function operationOf(was: Row | undefined, is: Row | undefined): string {
 }
 
 /**
- * The changes of each revision, computed as the difference of the full states before and after it;
+ * The changes of each revision, computed as the difference of the snapshots before and after it;
  * change numbers are not used.
  */
 export async function pastOf(pool: pg.Pool): Promise<FeedChange[]> {
@@ -75,9 +76,9 @@ export async function pastOf(pool: pg.Pool): Promise<FeedChange[]> {
       to_char(committed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US') as at
     from revision order by number`);
   const past: FeedChange[] = [];
-  let before = new Map<string, Row>();
+  let before = new Map<string, FeedRow>();
   for (const { number, text, at } of revisions) {
-    const { rows } = await pool.query<Row>(STATE, [number]);
+    const { rows } = await pool.query<FeedRow>(SNAPSHOT, [number]);
     const after = new Map(rows.map((each) => [keyOf(each), each]));
     for (const key of [...new Set([...before.keys(), ...after.keys()])].sort()) {
       const was = before.get(key);

@@ -5,10 +5,14 @@ import { type Service, serviceOn } from '../http/service.ts';
 import { changesOf, type WireChange } from './feed-oracle.ts';
 import { publisherOn } from './random-commits.ts';
 
-type Query = Readonly<Record<string, string | number>>;
+type FeedParameters = Readonly<Record<string, string | number>>;
 
 /** Requests changes; fails if the answer violates openapi.yaml. */
-export const get = (service: Service, query: Query = {}, headers: Record<string, string> = {}) => {
+export const get = (
+  service: Service,
+  query: FeedParameters = {},
+  headers: Record<string, string> = {},
+) => {
   const search = Object.entries(query).map(([name, value]) => `${name}=${value}`);
   const url = `/v3/changes${search.length > 0 ? `?${search.join('&')}` : ''}`;
   return service.request({ method: 'GET', url, headers });
@@ -18,7 +22,7 @@ export const get = (service: Service, query: Query = {}, headers: Record<string,
 export const LINES = { accept: 'application/x-ndjson' };
 
 /** A page as NDJSON, whose numbers keep every digit. */
-export async function page(service: Service, query: Query = {}) {
+export async function page(service: Service, query: FeedParameters = {}) {
   const reply = await get(service, query, LINES);
   if (reply.status !== 200) throw new Error(reply.text);
   return { changes: changesOf(reply.text), next: reply.headers['x-next-seq'] ?? '', reply };

@@ -19,7 +19,7 @@ export interface FilterAnswer {
   readonly count: string;
 }
 
-interface Record {
+interface SentRecord {
   readonly code: string;
   readonly lastAssessedAt: string | null;
   readonly series: readonly { readonly [member: string]: string | null }[];
@@ -38,7 +38,7 @@ export async function filterAnswer(
   });
   if (answer.statusCode !== 200) throw new Error(answer.body);
   const { $metadata, data } = parseExact(answer.body);
-  const records: readonly Record[] = data;
+  const records: readonly SentRecord[] = data;
   return {
     codes: records.map((each) => each.code),
     points: records.map((each) => each.series.map((point) => pointText(...Object.values(point)))),

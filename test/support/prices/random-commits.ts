@@ -38,7 +38,7 @@ const CODES = ['R-1', 'R-2', 'R-3', 'R-4', 'R-5'];
 const copyOf = (model: Model): Model =>
   new Map([...model].map(([id, price]) => [id, { ...price, points: new Map(price.points) }]));
 
-/** The difference of two states, by the revision of each row. */
+/** The difference of two snapshots, by the revision of each row. */
 function difference(before: Model, after: Model, revision: number): ModelChange[] {
   const ids = [...new Set([...before.keys(), ...after.keys()])].sort((a, b) => a - b);
   const operationOf = (was: Written | undefined, is: Written | undefined, words: string[]) => {

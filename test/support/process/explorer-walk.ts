@@ -20,7 +20,7 @@ const click = async (page: Page, name: string | RegExp): Promise<void> => {
   await settled(page);
 };
 
-async function chooseTerms(page: Page, stop: Stop): Promise<void> {
+async function chooseOptions(page: Page, stop: Stop): Promise<void> {
   await page.getByLabel('Currency').selectOption('EUR');
   await settled(page);
   await page.getByLabel('Unit').selectOption('lb');
@@ -84,7 +84,7 @@ export async function walk(explorer: Explorer, visit: Visit, stop: Stop): Promis
   await click(page, 'Index');
   await click(page, 'Log');
   await click(page, 'Log');
-  await chooseTerms(page, stop);
+  await chooseOptions(page, stop);
   await click(page, 'Code');
   for (const name of ['Python', 'R', 'Excel (Power Query)', 'TypeScript']) await click(page, name);
   await stop('take-away', page);

@@ -26,7 +26,7 @@ export interface Running {
 }
 
 /** The outcome of a process. */
-export interface Outcome {
+export interface ProcessOutcome {
   readonly code: number | NodeJS.Signals;
   readonly stdout: string;
   readonly stderr: string;
@@ -91,7 +91,7 @@ export const startCommand = (test: Test, env: Env, ...args: string[]): Running =
   run(test, [COMMANDS, ...args], env);
 
 /** Runs one command to its end. */
-export async function prices(test: Test, env: Env, ...args: string[]): Promise<Outcome> {
+export async function prices(test: Test, env: Env, ...args: string[]): Promise<ProcessOutcome> {
   const running = startCommand(test, env, ...args);
   const code = await running.ended;
   return { code, stdout: running.stdout(), stderr: running.stderr() };
@@ -102,7 +102,11 @@ export const startScript = (test: Test, text: string, stderr?: number): Running 
   run(test, ['--input-type=module', '--eval', text], {}, stderr);
 
 /** Runs a module given as text to its end. */
-export async function runScript(test: Test, text: string, stderr?: number): Promise<Outcome> {
+export async function runScript(
+  test: Test,
+  text: string,
+  stderr?: number,
+): Promise<ProcessOutcome> {
   const running = startScript(test, text, stderr);
   const code = await running.ended;
   return { code, stdout: running.stdout(), stderr: running.stderr() };

@@ -54,10 +54,10 @@ const row = (cells: readonly string[]): string => `| ${cells.map(cell).join(' | 
 
 const numberOf = (id: string): number => Number(/\d+/.exec(id)?.[0]);
 
-type Outcome = readonly [figures: string, verdict: string];
+type FaultOutcome = readonly [figures: string, verdict: string];
 
 /** The outcome of a fault without a test. */
-const apart = (byHand?: string): Outcome =>
+const apart = (byHand?: string): FaultOutcome =>
   byHand === undefined ? ['', 'not done'] : [byHand, 'by hand'];
 
 /** Excess over the bound; infinite if not measured. */
@@ -83,7 +83,7 @@ function outcomeOf(
   files: readonly string[],
   own: readonly Figures[],
   tallies: ReadonlyMap<string, Tally>,
-): Outcome {
+): FaultOutcome {
   const where = files.map((file) => `\`${file}\``).join(', ');
   const counts = files.map((file) => tallies.get(file) ?? { passed: 0, failed: 0 });
   const sumOf = (what: keyof Tally): number => counts.reduce((sum, each) => sum + each[what], 0);

@@ -11,7 +11,7 @@ export interface TapListener {
   onFile?(line: string, tally: Tally): void;
 }
 
-interface Level {
+interface TestLevel {
   title: string;
   /** True if a test point was seen at this depth since the last one that is less deep. */
   points: boolean;
@@ -34,7 +34,7 @@ export class TapReader {
   passed = 0;
   failed = 0;
   readonly #listener: TapListener;
-  readonly #levels: Level[] = [];
+  readonly #levels: TestLevel[] = [];
   #before: Tally = { passed: 0, failed: 0 };
   #yaml: { indent: string; lines: string[] } | null = null;
   #failure: string[] | null = null;
@@ -67,11 +67,11 @@ export class TapReader {
     this.#endDetails();
   }
 
-  #levelAt(depth: number): Level {
+  #levelAt(depth: number): TestLevel {
     for (let at = this.#levels.length; at <= depth; at += 1) {
       this.#levels[at] = { title: '', points: false, failed: false };
     }
-    return this.#levels[depth] as Level;
+    return this.#levels[depth] as TestLevel;
   }
 
   #point(line: string): void {

@@ -10,7 +10,7 @@ import { inTransaction } from '../support/database/minimal-data.ts';
 
 type Tested = Parameters<typeof testDatabase>[0];
 
-async function remembering(test: Tested) {
+async function withCachedKeys(test: Tested) {
   const database = await testDatabase(test);
   const { db, client } = database;
   const app = await authApp(test, { db, link: client.link });
@@ -24,7 +24,7 @@ async function remembering(test: Tested) {
 }
 
 t.test('a key is refused by the first request after its revocation, every time', async (t) => {
-  const { database, ask, make } = await remembering(t);
+  const { database, ask, make } = await withCachedKeys(t);
   let wrong = 0;
   for (let round = 0; round < 150; round += 1) {
     const { id, key } = await make(['prices:nickel']);
@@ -38,7 +38,7 @@ t.test('a key is refused by the first request after its revocation, every time',
 });
 
 t.test('scopes that are given and taken count at once', async (t) => {
-  const { database, ask, make } = await remembering(t);
+  const { database, ask, make } = await withCachedKeys(t);
   const { id, key } = await make(['prices:copper']);
   const held = `(select id from api_key where public_id = '${id}')`;
   for (let round = 0; round < 50; round += 1) {
@@ -51,8 +51,8 @@ t.test('scopes that are given and taken count at once', async (t) => {
   }
 });
 
-t.test('a remembered key expires at its moment', async (t) => {
-  const { database, ask, make } = await remembering(t);
+t.test('a cached key expires at its time', async (t) => {
+  const { database, ask, make } = await withCachedKeys(t);
   const { id, key } = await make(['prices:nickel'], new Date(Date.now() + 3_600_000));
   t.same(await ask(key), [200, undefined]);
   await database.pool.query(
@@ -63,7 +63,7 @@ t.test('a remembered key expires at its moment', async (t) => {
 });
 
 t.test('a key is not read again before it changes, nor because it was used', async (t) => {
-  const { database, ask, make } = await remembering(t);
+  const { database, ask, make } = await withCachedKeys(t);
   const { id, key } = await make(['prices:nickel']);
   t.same(await ask(key), [200, undefined]);
   // A change that the database does not count, as no real one can be, is not seen.
@@ -79,8 +79,8 @@ t.test('a key is not read again before it changes, nor because it was used', asy
   t.same(await ask(key), [401, 'api_key_revoked']);
 });
 
-t.test('a secret that is not the key’s is refused, remembered or not', async (t) => {
-  const { ask, make } = await remembering(t);
+t.test('a secret that is not the key’s is refused, cached or not', async (t) => {
+  const { ask, make } = await withCachedKeys(t);
   const [one, other] = [await make(['prices:nickel']), await make(['prices:nickel'])];
   for (const { key } of [one, other]) t.same(await ask(key), [200, undefined]);
   // The id of one with the secret of the other breaks the checksum; an unknown one does not.
@@ -109,7 +109,7 @@ async function counted({ db, client }: TestDatabase) {
 }
 
 t.test('many who come with one key at once look it up once', async (t) => {
-  const { database, make } = await remembering(t);
+  const { database, make } = await withCachedKeys(t);
   const { id, key } = await make(['prices:nickel']);
   const lookupsOf = await counted(database);
   const other = newKey();
@@ -119,8 +119,8 @@ t.test('many who come with one key at once look it up once', async (t) => {
   t.equal(await lookupsOf(other.publicId, digestOf(other.text), 20), 1);
 });
 
-t.test('a wrong secret of a remembered key is looked up as an unknown id is', async (t) => {
-  const { database, make } = await remembering(t);
+t.test('a wrong secret of a cached key is looked up as an unknown id is', async (t) => {
+  const { database, make } = await withCachedKeys(t);
   const { id, key } = await make(['prices:nickel']);
   const lookupsOf = await counted(database);
   t.equal(await lookupsOf(id, digestOf(key)), 1);

@@ -7,7 +7,7 @@ const LIST = '/v3/prices';
 const VALUES = '/v3/prices/nickel/filters';
 const OF_MONEY = { currency: 'USD', unit: 'tonne' };
 
-interface Market {
+interface ListedMarket {
   readonly slug: string;
   readonly prices: number;
 }
@@ -18,11 +18,11 @@ const get = (url: string, of = service, key = of.key) =>
   of.request({ method: 'GET', url, headers: { 'x-api-key': key } });
 
 /** The statements that read prices, without revision checks and key lookups. */
-const readingsAfter = (count: number): string[] =>
+const readsAfter = (count: number): string[] =>
   statements.slice(count).filter((text) => /price_at|join price/.test(text));
 
 for (const url of [LIST, VALUES]) {
-  t.test(`${url} is read once for a state of the data, whoever asks`, async (t) => {
+  t.test(`${url} is read once for a revision, whichever credential asks`, async (t) => {
     const few = await keyFor(database, ['prices:nickel']);
     const first = await get(url);
     await get(url, service, few);
@@ -30,26 +30,26 @@ for (const url of [LIST, VALUES]) {
     t.equal((await get(url)).text, first.text);
     const { status, json } = await get(url, service, few);
     t.equal(status, 200);
-    t.same(readingsAfter(before), []);
+    t.same(readsAfter(before), []);
     if (url === VALUES) return;
     const { data } = json as { data: { slug: string; authorized: boolean }[] };
     const open = data.filter(({ authorized }) => authorized).map(({ slug }) => slug);
     t.same(open, ['nickel'], 'authorized depends on the credential');
   });
 
-  t.test(`many who ask for ${url} at once after a commit share one reading`, async (t) => {
+  t.test(`many who ask for ${url} at once after a commit share one read`, async (t) => {
     await commit(database.pool, (client) => addPrice(client, { code: `X${url}`, ...OF_MONEY }));
     const before = statements.length;
     const answers = await Promise.all(Array.from({ length: 20 }, () => get(url)));
     t.equal(new Set(answers.map(({ text }) => text)).size, 1);
-    t.equal(readingsAfter(before).length, 1);
+    t.equal(readsAfter(before).length, 1);
   });
 }
 
 t.test('a commit is in the next list, with its price and its day', async (t) => {
   const nickel = async () => {
     const { json } = await get(LIST);
-    return (json as { data: Market[] }).data.find(({ slug }) => slug === 'nickel');
+    return (json as { data: ListedMarket[] }).data.find(({ slug }) => slug === 'nickel');
   };
   const before = await nickel();
   const code = 'NEW-DAY';
