@@ -5,10 +5,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
+import { mappingSchemaText } from '../src/ingest/mapping/schema.ts';
 import { schemaDefinitions } from '../src/verify/schema.ts';
 import { type TestDatabase, testDatabase } from '../test/support/database/database.ts';
 import { inTransaction } from '../test/support/database/minimal-data.ts';
 import { recordExamples } from '../test/support/prices/examples.ts';
+import { statementsText } from '../test/support/prices/statements.ts';
 import { startServer } from '../test/support/run/server.ts';
 import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';
 import { schemaText } from './schema.ts';
@@ -23,6 +25,8 @@ schema, the sample data or the contract, and read what changed in them.
   src/verify/in-force.txt     the record of the schema that db verify compares
   src/contract/openapi/examples.json  examples of the OpenAPI document, as a freshly seeded service answers
   openapi.yaml                the OpenAPI document
+  test/prices/statements.sql  the SQL of every shape of request, for reading
+  docs/mapping.schema.json    the JSON schema of a mapping, for editors
   README.md                   its table of markets
   clients/typescript          schema.d.ts, client.js and client.d.ts, by the tools of test/client
 
@@ -95,6 +99,8 @@ async function main(): Promise<void> {
   }
   await writeOpenapi();
   process.stdout.write('Wrote openapi.yaml\n');
+  await write('test/prices/statements.sql', await statementsText());
+  await write('docs/mapping.schema.json', mappingSchemaText());
   await writeReadme();
   await installTools();
   await makeTypescriptClient(`${ROOT}clients/typescript`);

@@ -351,3 +351,9 @@ export interface DateNotation {
   readonly pattern?: string | readonly string[] | undefined;
   readonly period?: DatePeriod | undefined;
 }
+
+/** The text of `docs/mapping.schema.json`, the JSON schema for editors. */
+export function mappingSchemaText(): string {
+  const schema = { $schema: 'http://json-schema.org/draft-07/schema#', ...MAPPING };
+  return `${JSON.stringify(schema, null, 2)}\n`;
+}
