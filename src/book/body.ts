@@ -319,7 +319,9 @@ export function bookBody(
   });
   const revisions = `${metadata.revision} ${rates?.slug}.${rates?.revision}`;
   const key = `${format} ${coding} ${revisions} ${canonicalKey(context.plan)}`;
-  const known = edition.longAnswers.get(key);
+  // Warnings are shared with no other answer, and may be long.
+  const isShared = metadata.warnings.length === 0;
+  const known = isShared ? edition.longAnswers.get(key) : undefined;
   if (known) {
     budget.use(known);
     return longBody(known);
@@ -341,8 +343,7 @@ export function bookBody(
   const long = new LongAnswer(edition.longAnswers, key, encoded);
   // The answer must not retain an entry that was evicted while it was encoded or added.
   const isWhole = () => edition.budget === budget && budget.state.evictions === evictions;
-  // Warnings are shared with no other answer, and may be long.
-  if (metadata.warnings.length === 0 && isWhole() && budget.add(long) && isWhole()) {
+  if (isShared && isWhole() && budget.add(long) && isWhole()) {
     edition.longAnswers.set(key, long);
   } else {
     budget.remove(long);

@@ -13,7 +13,7 @@ import type { Refusals } from './edge/refuse.ts';
 import { stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
-import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './hooks/cors.ts';
+import { allowOrigins, openPreflights, varyByOrigin } from './hooks/cors.ts';
 import {
   acquireSlot,
   admitOpen,
@@ -33,6 +33,7 @@ import {
   trace,
 } from './hooks/observe.ts';
 import { usage } from './hooks/usage.ts';
+import { originsOf } from './origins.ts';
 import { problems } from './problems.ts';
 import { RequestWork } from './work.ts';
 
@@ -122,7 +123,7 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
     done();
   });
   if (tracing) app.addHook('onRequest', trace(tracing));
-  app.addHook('onRequest', shedLoad(gate, refusals)); // 503
+  app.addHook('onRequest', shedLoad(gate, refusals, origins)); // 503
   app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX));
   app.addHook('onRequest', startDeadline); // 504
   app.addHook('onRequest', commonHeaders);

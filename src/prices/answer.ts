@@ -30,7 +30,7 @@ import { columnsOf, headerRow, recordRows } from './write/rows.ts';
 import type { TableSlices } from './write/table.ts';
 import { checkTable } from './write/table-check.ts';
 import { warningLines, warningRows } from './write/warning-rows.ts';
-import { wideSlices } from './write/wide.ts';
+import { checkWide, wideSlices } from './write/wide.ts';
 
 /** The readers of an answer: prices, reference data, rates and series. */
 export interface Sources {
@@ -193,6 +193,16 @@ function aboutFile({ metadata, context }: Answer): Record<string, unknown> {
     },
     conversion: { currency, unitOfMeasure, decimals, aggregate },
   };
+}
+
+/**
+ * Checks that a format can hold an answer, without writing it.
+ * @throws Problem `validation_failed`, as `slicesOf` does before the first slice
+ */
+export async function checkAnswer({ context, records }: Answer, format: Format): Promise<void> {
+  const contents = () => contentsOfAll(context, records);
+  if (context.plan.options.layout === 'wide') await checkWide(contents(), context.wideCellsMax);
+  else if (format === 'parquet' || format === 'arrow') await checkTable(context, contents());
 }
 
 /** The bytes of an answer, in slices. An error midway is thrown, after incomplete bytes. */

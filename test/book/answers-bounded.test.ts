@@ -63,3 +63,30 @@ t.test('an answer that would take more than its part of the budget is not cached
   for (let times = 0; times < 3; times += 1) t.equal(await ask(service, body), length);
   t.same([book.counts.repeats, book.budget.state.bytes], [0, bytes]);
 });
+
+/** Most bytes that one part of an answer holds; a longer one is shared by all requests for it. */
+const HELD_BYTES = 16_777_216;
+
+t.test('a long answer has the warnings of its own request, also once it is cached', async (t) => {
+  const database = await testDatabase(t);
+  await fill(database, { prices: 60, points: 3_500 });
+  const { service } = await filled(t, database);
+  const get = async (more: object = {}) => {
+    const { headers, rawPayload } = await service.app.inject({
+      method: 'GET',
+      url: `/v3/prices/${BULK_MARKET.slug}?includeSeries=true`,
+      headers: { 'x-api-key': service.key, ...more },
+    });
+    return { headers, body: rawPayload };
+  };
+  const first = await get();
+  t.ok(first.body.length > HELD_BYTES, `${first.body.length} bytes`);
+  await get();
+  const cached = await get();
+  t.equal(cached.headers['content-length'], String(first.body.length), 'it is cached');
+  const warned = await get({ 'x-min-revision': 'zzzzzz.1' });
+  t.equal(warned.headers['x-min-revision-unknown'], 'zzzzzz.1');
+  t.match(warned.body.toString('latin1', 0, 2_000), /min_revision_unknown/);
+  const again = await get();
+  t.ok(again.body.equals(first.body), 'the warning is in no other answer');
+});

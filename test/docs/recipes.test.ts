@@ -153,7 +153,7 @@ t.test('a cut answer is never a part of a file of the recipes', async (t) => {
     // A shell into which a user pastes it goes on after a failure.
     return { ...found, text: `set +e\n${found.text}` };
   };
-  const next = { link: '<?cursor=x>; rel="next"' };
+  const next = { 'X-Next-Cursor': 'x' };
   const paged = await scriptedServer(t, [lines(true, next), lines(false, next), lines(true, {})]);
   const { stdout, failure } = await run(blockOf('lithium.ndjson'), paged.url);
   t.equal(paged.requests(), 2, 'no page follows');

@@ -3,6 +3,7 @@ import { type TestDatabase, testDatabase } from '../support/database/database.ts
 import { lockWaits } from '../support/database/lock-waits.ts';
 import {
   answerOf,
+  exchange,
   type ListeningService,
   postText,
   RawConnection,
@@ -28,9 +29,9 @@ async function holding(test: Test, { pool }: TestDatabase) {
   return { free, arrived };
 }
 
-const ask = (t: Test, service: ListeningService): RawConnection => {
+const ask = (t: Test, service: ListeningService, more = ''): RawConnection => {
   const connection = new RawConnection(t, service.port);
-  connection.socket.write(postText(service, 'nickel', {}, 'Connection: close\r\n'));
+  connection.socket.write(postText(service, 'nickel', {}, `Connection: close\r\n${more}`));
   return connection;
 };
 const answered = async (connection: RawConnection) => answerOf(await connection.ended());
@@ -98,14 +99,56 @@ t.test(
   },
 );
 
-t.test('an immediate rejection has the same body as a rejection after a wait', async (t) => {
+const PAGE = 'https://desk.example.com';
+const FROM_PAGE = `Origin: ${PAGE}\r\n`;
+const PREFLIGHT =
+  `OPTIONS /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nConnection: close\r\n${FROM_PAGE}` +
+  'Access-Control-Request-Method: POST\r\n\r\n';
+
+t.test('a page of an allowed origin can read each rejection, and no other page can', async (t) => {
   const database = await testDatabase(t, { seeded: true });
-  const limits = { RUNNING_MAX: '1', WAITING_MAX: '1', WAITING_MS_MAX: '500' };
+  const limits = { RUNNING_MAX: '1', WAITING_MAX: '0', CORS_ORIGINS: PAGE };
   const service = await startListening(t, database, { ...NO_BOOK, ...limits });
   const { free, arrived } = await holding(t, database);
   const inside = ask(t, service);
   await arrived(1);
-  const refused = await Promise.all([ask(t, service), ask(t, service)].map(answered));
+  const preflight = await exchange(t, service.port, PREFLIGHT);
+  t.match(preflight, { status: 204, headers: { 'access-control-allow-origin': PAGE } });
+  const malformed = (more: string) =>
+    exchange(t, service.port, `GET /v3/prices/%zz HTTP/1.1\r\nHost: test\r\n${more}\r\n`);
+  const rejected = [
+    [503, (more: string) => answered(ask(t, service, more))],
+    [400, malformed],
+  ] as const;
+  for (const [status, reject] of rejected) {
+    const answer = await reject(FROM_PAGE);
+    t.equal(answer.status, status);
+    t.equal(answer.headers['access-control-allow-origin'], PAGE);
+    t.match(answer.headers['access-control-expose-headers'], /retry-after, .*x-request-id/);
+    t.equal(answer.headers['vary'], 'Origin');
+    const other = await reject('Origin: https://other.example.com\r\n');
+    t.equal(other.status, status);
+    t.notOk(Object.keys(other.headers).some((name) => name.startsWith('access-control-')));
+    t.equal(other.headers['vary'], 'Origin');
+  }
+  await free();
+  t.equal((await answered(inside)).status, 200);
+});
+
+t.test('an immediate rejection has the same body as a rejection after a wait', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const limits = {
+    RUNNING_MAX: '1',
+    WAITING_MAX: '1',
+    WAITING_MS_MAX: '500',
+    CORS_ORIGINS: PAGE,
+  };
+  const service = await startListening(t, database, { ...NO_BOOK, ...limits });
+  const { free, arrived } = await holding(t, database);
+  const inside = ask(t, service);
+  await arrived(1);
+  const asking = () => answered(ask(t, service, FROM_PAGE));
+  const refused = await Promise.all([asking(), asking()]);
   // Removes the parts that differ from request to request, and the order of headers.
   const [one, other] = refused.map(({ status, headers, json }) => ({
     status,

@@ -9,6 +9,7 @@ import Fastify, {
 import type { Config } from '../../config/config.ts';
 import { Problem } from '../../errors.ts';
 import { requestIdOf, SECURITY_HEADERS } from '../head.ts';
+import { corsHeaders, originsOf } from '../origins.ts';
 import { problemOf, sendProblem } from '../problems.ts';
 import { delayClose, type Handler, Pipelines } from './http-pipelining.ts';
 import { isTimeout, type Refusals } from './refuse.ts';
@@ -59,6 +60,7 @@ function replaceNodeResponses(
 /** Creates Fastify and its HTTP server, without hooks and routes. */
 export function serverOf(options: ServerOptions): FastifyInstance {
   const { config, logger, refusals, createContext } = options;
+  const origins = originsOf(config.CORS_ORIGINS);
   const pipelines = new Pipelines({
     waitingMax: config.PIPELINED_MAX,
     allMax: config.PIPELINED_ALL_MAX,
@@ -81,7 +83,9 @@ export function serverOf(options: ServerOptions): FastifyInstance {
       request.context.failure = problem;
       refusals.cancel(request.raw.socket);
       // No hook runs for it.
-      reply.headers({ ...SECURITY_HEADERS, connection: 'close' });
+      reply
+        .headers({ ...SECURITY_HEADERS, connection: 'close' })
+        .headers(corsHeaders(origins, request.headers));
       void sendProblem(request, reply, problem);
     },
     // A stopping service still handles requests on open connections.

@@ -1,21 +1,6 @@
 import fastifyCors from '@fastify/cors';
 import type { FastifyInstance } from 'fastify';
-
-/** Response headers that a page may read, in addition to the safelisted ones. */
-const EXPOSED = [
-  'content-disposition',
-  'etag',
-  'link',
-  'ratelimit',
-  'retry-after',
-  'x-data-revision',
-  'x-min-revision-unknown',
-  'x-next-cursor',
-  'x-next-seq',
-  'x-request-id',
-  'x-warnings',
-  'x-warnings-count',
-];
+import { EXPOSED } from '../origins.ts';
 
 /** Request headers that a page may send. */
 const ALLOWED = [
@@ -30,10 +15,6 @@ const ALLOWED = [
 
 /** Seconds for which a browser caches a preflight. */
 const PREFLIGHT_SECONDS = 600;
-
-/** The origins of `CORS_ORIGINS`. */
-export const originsOf = (setting: string): ReadonlySet<string> =>
-  new Set(setting.split(',').filter((origin) => origin !== ''));
 
 /**
  * Gives the OPTIONS route of @fastify/cors its access rule: a preflight has no credential. Call it
@@ -71,7 +52,8 @@ export async function allowOrigins(
 export function varyByOrigin(app: FastifyInstance): void {
   app.addHook('onSend', (_request, reply, payload, done) => {
     const vary = reply.getHeader('vary');
-    reply.header('vary', vary === undefined ? 'origin' : `${vary}, origin`);
+    // The Vary of @fastify/cors, which a refusal keeps.
+    if (vary !== 'Origin') reply.header('vary', vary === undefined ? 'Origin' : `${vary}, Origin`);
     done(null, payload);
   });
 }

@@ -5,6 +5,7 @@ import { type QueueBounds, type QueueGroup, type Release, Semaphore } from '../.
 import { isOpen, isWaiting } from '../context.ts';
 import type { Refusals } from '../edge/refuse.ts';
 import { hasOneHost, SECURITY_HEADERS } from '../head.ts';
+import { corsHeaders } from '../origins.ts';
 import { shownPath } from '../problems.ts';
 
 const overloaded = (): Problem =>
@@ -13,11 +14,17 @@ const overloaded = (): Problem =>
 const bypassesGate = (request: FastifyRequest): boolean => isOpen(request) || isWaiting(request);
 
 /** Sends a problem without the hooks of a reply. */
-function sendAtOnce(request: FastifyRequest, reply: FastifyReply, problem: Problem): void {
+function sendAtOnce(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  problem: Problem,
+  origins: ReadonlySet<string>,
+): void {
   const body = problemBody(problem, shownPath(request.url), request.id);
   reply.hijack();
   reply.raw.writeHead(problem.statusCode, {
     ...SECURITY_HEADERS,
+    ...corsHeaders(origins, request.headers),
     'x-request-id': request.id,
     ...problem.headers,
     'cache-control': 'no-store',
@@ -30,16 +37,17 @@ function sendAtOnce(request: FastifyRequest, reply: FastifyReply, problem: Probl
 /**
  * Hook: rejects a request at once if the gate and its queue are full. It runs before any other
  * work, because most requests are rejections under overload.
+ * @param origins the allowed origins of pages, which must be able to read the rejection
  */
 export const shedLoad =
-  (gate: Semaphore, refusals: Refusals): onRequestHookHandler =>
+  (gate: Semaphore, refusals: Refusals, origins: ReadonlySet<string>): onRequestHookHandler =>
   (request, reply, done) => {
     // Invalid HTTP is rejected by a later hook, which also closes the connection.
     if (!gate.isFull || bypassesGate(request) || !hasOneHost(request.raw)) return done();
     const problem = overloaded();
     request.context.failure = problem;
     if (refusals.cancel(request.raw.socket)) reply.raw.shouldKeepAlive = false;
-    sendAtOnce(request, reply, problem);
+    sendAtOnce(request, reply, problem, origins);
   };
 
 /** Stores the slot of a request. It is released with the response or the disconnection. */

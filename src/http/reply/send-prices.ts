@@ -9,7 +9,7 @@ import { codeKey } from '../../catalog/match-key.ts';
 import { FORMATS, type Format } from '../../contract/schemas/formats.ts';
 import { revisionText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { answerAt, type Sources, slicesOf } from '../../prices/answer.ts';
+import { answerAt, checkAnswer, type Sources, slicesOf } from '../../prices/answer.ts';
 import { namesPast } from '../../prices/plan/options.ts';
 import {
   canonicalKey,
@@ -74,7 +74,7 @@ function metadataHeaders(
   if (nextCursor !== null) {
     headers['x-next-cursor'] = nextCursor;
     const next = nextPage(url, nextCursor);
-    // A longer link could exceed the header limit of clients, which have the cursor anyway.
+    // Clients always have the cursor.
     if (method !== 'POST' && next.length <= LINK_MAX) headers['link'] = `<${next}>; rel="next"`;
   }
   if (format === 'json') return headers;
@@ -83,7 +83,10 @@ function metadataHeaders(
   return headers;
 }
 
-/** Maximum length of the Link header. */
+/**
+ * Maximum length of the Link header. An address of `URL_BYTES_MAX` would exceed the limits for all
+ * headers of an answer, beyond which a proxy sends 502 instead: nginx has 4 or 8 KB by default.
+ */
 const LINK_MAX = 4_096;
 
 /** The relative address of the next page, because a proxy may have changed the path. */
@@ -253,7 +256,8 @@ async function sendCached(
   }
   reply.headers(headers);
   if (request.method === 'HEAD') {
-    if (coding === wanted.coding) reply.header('content-length', length);
+    const isSentAsIs = coding === wanted.coding || isSmall({ bytes: length }, wanted);
+    if (isSentAsIs) reply.header('content-length', length);
     if (coding !== null) reply.header('content-encoding', coding);
     return reply.send();
   }
@@ -315,6 +319,8 @@ export async function sendPrices(
   if (named === 'tag') return notModified(reply, revision, tag ?? '');
   const read = await work.until(answerAt(sources, plan, snapshot, work));
   const answer = withUnknownMinRevision(read, request);
+  // Without a body nothing else would reject an answer that its format cannot hold.
+  if (method === 'HEAD' || named === 'any') await work.until(checkAnswer(answer, format));
   // `If-None-Match: *` matches any answer, and the request was not rejected.
   if (named === 'any') return notModified(reply, revision, tag ?? '');
   // An error before the first byte is sent as a problem, without these headers.

@@ -43,19 +43,43 @@ function tooWide(cellsMax: number): Problem {
   });
 }
 
+/** The size of a table whose columns are added one by one. */
+class WideSize {
+  readonly days = new Set<number>();
+  readonly #cellsMax: number;
+  #columns = 0;
+  #values = 0;
+
+  constructor(cellsMax: number) {
+    this.#cellsMax = cellsMax;
+  }
+
+  /** Adds a column. @throws Problem `validation_failed` when the table is too large */
+  add(day: Int32Array): void {
+    for (const each of day) this.days.add(each);
+    this.#columns += 1;
+    this.#values += day.length;
+    const cells = Math.max(this.#values, this.days.size * this.#columns);
+    if (cells > this.#cellsMax) throw tooWide(this.#cellsMax);
+  }
+}
+
 /** Reads the columns of a table. @throws Problem `validation_failed` when it is too large */
 async function wideColumns(records: AsyncIterable<Contents>, cellsMax: number) {
   const columns: WideColumn[] = [];
-  const days = new Set<number>();
-  let values = 0;
+  const size = new WideSize(cellsMax);
   for await (const contents of records) {
     const column = wideColumn(contents);
     columns.push(column);
-    for (const day of column.day) days.add(day);
-    values += column.day.length;
-    if (values > cellsMax || days.size * columns.length > cellsMax) throw tooWide(cellsMax);
+    size.add(column.day);
   }
-  return { columns, days: [...days].sort((one, other) => one - other) };
+  return { columns, days: [...size.days].sort((one, other) => one - other) };
+}
+
+/** Reads the size of a table. @throws Problem `validation_failed` when it is too large */
+export async function checkWide(records: AsyncIterable<Contents>, cellsMax: number): Promise<void> {
+  const size = new WideSize(cellsMax);
+  for await (const { points } of records) size.add(points?.day ?? new Int32Array());
 }
 
 /** The codes. If currency or unit differ between columns, each code is followed by its own. */
