@@ -1,5 +1,14 @@
+import { Writable } from 'node:stream';
 import t from 'tap';
+import { buildApp } from '../../src/app.ts';
+import { readAudit } from '../../src/auth/keys/info.ts';
+import { createKey } from '../../src/auth/keys/keys.ts';
+import { configOf } from '../../src/config/config.ts';
+import { loggerOf } from '../../src/process/log.ts';
+import { otherSecret } from '../support/auth/key-texts.ts';
 import { seededDatabase } from '../support/database/database.ts';
+import { roledDatabase } from '../support/database/roles.ts';
+import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
 
 const URL = '/v3/prices/nickel';
@@ -78,6 +87,77 @@ t.test(
     for (const mode of ['cors', 'same-origin', 'no-cors', 'websocket']) {
       t.notOk(await challenged(on, { 'sec-fetch-mode': mode }), mode);
     }
+    t.notOk(await challenged(on, { 'x-api-key': 'wrong' }), 'plain http has no Sec-Fetch-Mode');
     t.notOk(await challenged(off, {}));
   },
 );
+
+t.test('a password and the same key in its header share one rate limit', async (t) => {
+  const limits = { BASIC_AUTH: 'on', RATE_PER_MINUTE: '1', RATE_BURST: '2' };
+  const service = await serviceOn(t, await seededDatabase(t), limits);
+  const password = basic('me', service.key);
+  t.match((await ask(service, password)).headers['ratelimit'], /^"default";r=1;/);
+  t.match((await ask(service, { 'x-api-key': service.key })).headers['ratelimit'], /r=0;/);
+  for (const headers of [password, { 'x-api-key': service.key }]) {
+    const refused = await ask(service, headers);
+    t.match(refused, { statusCode: 429, headers: { 'retry-after': /^\d+$/ } });
+  }
+});
+
+t.test('wrong passwords block their network like wrong keys', async (t) => {
+  const limits = { BASIC_AUTH: 'on', FAILED_AUTH_PER_MINUTE: '2' };
+  const service = await serviceOn(t, await seededDatabase(t), limits);
+  t.equal((await ask(service, basic('', 'wrong'))).statusCode, 401);
+  t.equal((await ask(service, { 'x-api-key': 'wrong' })).statusCode, 401);
+  for (const headers of [basic('', service.key), { 'x-api-key': service.key }]) {
+    t.match((await ask(service, headers)).json(), { status: 429, detail: /network/ });
+  }
+});
+
+t.test('audit and log name the key of a password, and never its secret', async (t) => {
+  const { db, client, as } = await roledDatabase(t, { seeded: true });
+  const [used, guessed] = await Promise.all(
+    ['used', 'guessed'].map((name) =>
+      createKey(db, { name, scopes: ['prices:nickel'], expiresAt: null }),
+    ),
+  );
+  if (!used || !guessed) throw new Error('no keys');
+  let log = '';
+  const destination = new Writable({
+    write(chunk, _encoding, done) {
+      log += chunk;
+      done();
+    },
+  });
+  const app = await buildApp({
+    config: configOf({ ...NO_LIMITS, BASIC_AUTH: 'on', KEY_DENIED_BURST: '3' }),
+    client,
+    usagePool: as('usage').pool,
+    logger: loggerOf('info', destination),
+  });
+  const wrong = otherSecret(guessed.key);
+  const send = async (password: string, url: string): Promise<number> => {
+    const { authorization } = basic('me', password);
+    return (await app.inject({ url, headers: { authorization } })).statusCode;
+  };
+  t.equal(await send(used.key, URL), 200);
+  for (let time = 0; time < 3; time += 1) t.equal(await send(wrong, URL), 401);
+  for (let time = 0; time < 3; time += 1) {
+    t.equal(await send(used.key, '/v3/prices/copper'), 403);
+  }
+  await app.close();
+  const acts = await readAudit(db, { limit: 100 });
+  const named = acts.map(({ action, id }) => `${action} ${id}`);
+  for (const act of [
+    `first-used ${used.id}`,
+    `denied-burst ${guessed.id}`,
+    `denied-burst ${used.id}`,
+  ]) {
+    t.ok(named.includes(act), act);
+  }
+  t.match(log, new RegExp(`"key":"${used.id}"`));
+  for (const secret of [used.key, wrong]) {
+    t.notOk(log.includes(secret.slice(20)));
+    t.notOk(log.includes(Buffer.from(`me:${secret}`).toString('base64')));
+  }
+});

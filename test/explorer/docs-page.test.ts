@@ -76,6 +76,13 @@ t.test('"Try it out" is prefilled with a request that returns the newest values'
   t.equal(includeSummary.example, true);
 });
 
+t.test('a request of "Try it out" carries no password that the browser remembers', async (t) => {
+  const service = await serviceOn(t, await testDatabase(t));
+  const { config } = await configured(service, new Map());
+  const request = { url: '/v3/me', headers: { 'x-api-key': 'a' }, credentials: 'same-origin' };
+  t.same(config.requestInterceptor(request), { ...request, credentials: 'omit' });
+});
+
 t.test('a credential of the page stays in its tab', async (t) => {
   const service = await serviceOn(t, await testDatabase(t));
   const storage = new Map<string, string>();

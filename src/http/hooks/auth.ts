@@ -184,7 +184,8 @@ export async function credentialsOf(
     const takesBasic = settings.BASIC_AUTH === 'on' && isRead(request);
     const { kind, text } = credentialOf(request.raw.rawHeaders, takesBasic);
     if (kind !== 'key') return verifyToken(request);
-    if (acquireSlot && publicIdOf(text) !== null) await acquireSlot(request);
+    request.context.keyId = publicIdOf(text);
+    if (acquireSlot && request.context.keyId !== null) await acquireSlot(request);
     return verifyKey(findKeyOf(request), text);
   };
   const authenticateReported = (request: FastifyRequest): Promise<Principal> => {
@@ -228,11 +229,12 @@ const BASIC_CHALLENGE = 'Basic realm="prices", charset="UTF-8"';
 
 /**
  * Adds the Basic challenge to a 401 of a GET, so that spreadsheets prompt for a key. Requests of
- * scripts do not get it, because browsers would show a password prompt.
+ * scripts do not get it, because browsers would show a password prompt. On plain http a browser
+ * sends no Sec-Fetch-Mode, but only a program sends x-api-key.
  */
 export const basicChallenge: onSendHookHandler = (request, reply, payload, done) => {
-  const mode = request.headers['sec-fetch-mode'];
-  const isScript = mode !== undefined && mode !== 'navigate';
+  const { 'sec-fetch-mode': mode = 'navigate', 'x-api-key': key } = request.headers;
+  const isScript = mode !== 'navigate' || key !== undefined;
   if (reply.statusCode === 401 && isRead(request) && !isScript) {
     reply.header('www-authenticate', `${reply.getHeader('www-authenticate')}, ${BASIC_CHALLENGE}`);
   }

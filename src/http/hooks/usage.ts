@@ -1,18 +1,9 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
-import { publicIdOf } from '../../auth/keys/format.ts';
 import { KeyUse } from '../../auth/keys/use.ts';
-import type { Principal } from '../../auth/principal.ts';
 import { Exchange } from '../../limits/exchange.ts';
 import type { Limits } from '../../limits/limits.ts';
 import type { OnCredentialCheck } from './auth.ts';
-
-/** The public id of the key of a rejected request, verified or not; null without a key. */
-function deniedWith({ headers }: FastifyRequest, principal: Principal | null): string | null {
-  if (principal) return principal.kind === 'key' ? principal.id : null;
-  const text = headers['x-api-key'];
-  return typeof text === 'string' ? publicIdOf(text) : null;
-}
 
 /**
  * Records the last use of keys, bursts of rejected keys, and the counts that instances share for
@@ -42,8 +33,8 @@ export function usage(
   const onChecked: OnCredentialCheck = (request, { principal, refusal }) => {
     if (principal?.kind === 'key') keyUse.recordUse(principal.id, Date.now());
     if (refusal?.statusCode !== 401 && refusal?.statusCode !== 403) return;
-    const id = deniedWith(request, principal);
-    if (id !== null) keyUse.countDenied(id);
+    const { keyId } = request.context;
+    if (keyId !== null) keyUse.countDenied(keyId);
   };
   app.addHook('onClose', async () => {
     await Promise.all([keyUse.close(), exchange.close()]);

@@ -61,6 +61,8 @@
       docExpansion: 'list',
       deepLinking: true,
       validatorUrl: null,
+      // A browser adds the remembered password of HTTP Basic, beside x-api-key a second credential.
+      requestInterceptor: (request) => ({ ...request, credentials: 'omit' }),
       // Swagger UI would store the credential for all tabs and permanently.
       persistAuthorization: false,
       onComplete: () => {
