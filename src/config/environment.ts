@@ -15,6 +15,9 @@ export const SECRETS = [
   'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ] as const;
 
+/** Variables that contain a secret of a client of the service. They have files too. */
+export const CLIENT_SECRETS = ['COMMODITY_PRICES_KEY'] as const;
+
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EACCES: 'this account may not read it',
@@ -41,11 +44,14 @@ interface SecretFiles {
   readonly faults: readonly string[];
 }
 
-/** Reads the secrets with a file in the environment. An empty value counts as not set. */
-export function secretsFromFiles(env: Env): SecretFiles {
+/**
+ * Reads the secrets with a file in the environment. An empty value counts as not set.
+ * @param names the variables, by default those of the service
+ */
+export function secretsFromFiles(env: Env, names: readonly string[] = SECRETS): SecretFiles {
   const secrets = new Map<string, string>();
   const faults: string[] = [];
-  for (const name of SECRETS) {
+  for (const name of names) {
     const path = env[`${name}_FILE`];
     if (!path) continue;
     try {

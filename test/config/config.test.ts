@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { databaseAddressOf, serverAddressesOf } from '../../src/config/addresses.ts';
 import { ConfigError, configOf } from '../../src/config/config.ts';
-import { SECRETS, secretsFromFiles } from '../../src/config/environment.ts';
+import { CLIENT_SECRETS, SECRETS, secretsFromFiles } from '../../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS, type Setting } from '../../src/config/settings.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
@@ -62,6 +62,31 @@ t.test('a secret may come from a file, whose faults name the variable', async (t
   ]);
   t.equal(faults.length, 5);
   t.notOk(faults.join().includes(SECRET));
+});
+
+/** Names that settings and environment variables with secrets have. */
+const SECRET_NAME = /(?:^|_)(?:KEY|SECRET|PASSWORD|TOKEN|HEADERS)$|PASSWORD|DATABASE_URL$/;
+
+t.test('every secret variable that the program reads may come from a file', async (t) => {
+  const root = new URL('../../src/', import.meta.url);
+  // The programs of the explorer run elsewhere.
+  const files = globSync('**/*.ts', { cwd: root });
+  const read = new Set<string>(Object.keys(SETTINGS));
+  for (const file of files) {
+    const text = readFileSync(new URL(file, root), 'utf8');
+    const own = new Set([...text.matchAll(/const (?:\{ )?([A-Z][A-Z0-9_]*) =/g)].map(([, n]) => n));
+    // env.NAME, env['NAME'], and a name in quotes or as a member, such as { NAME: value } = env.
+    for (const [, name = ''] of text.matchAll(/[.'{ ]([A-Z][A-Z0-9_]*[A-Z0-9])(?=['\]:;, })])/g)) {
+      if (/process\.env|\benv\b/.test(text) && !own.has(name)) read.add(name);
+    }
+  }
+  const secrets = [...read].filter((name) => SECRET_NAME.test(name));
+  const inFiles: readonly string[] = [...SECRETS, ...CLIENT_SECRETS];
+  t.same(
+    secrets.filter((name) => !inFiles.includes(name)),
+    [],
+  );
+  for (const name of inFiles) t.ok(secrets.includes(name), `${name} is found`);
 });
 
 t.test(

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
+import { CLIENT_SECRETS, secretsFromFiles } from '../../config/environment.ts';
 import { UsageError } from '../../std/exit.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { VERSION } from '../../version.ts';
@@ -16,7 +17,12 @@ async function serve(timeoutMs: number): Promise<void> {
   const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
   const { openService } = await import('./service.ts');
   const { addTools, INSTRUCTIONS } = await import('./tools.ts');
-  const { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: key } = process.env;
+  const { secrets, faults } = secretsFromFiles(process.env, CLIENT_SECRETS);
+  if (faults.length > 0) throw new UsageError(faults.join('\n'));
+  const { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: key } = {
+    ...process.env,
+    ...Object.fromEntries(secrets),
+  };
   const service = openService({ url, key, timeoutMs });
   const ended = new AbortController();
   const log = (text: string): void => void process.stderr.write(`commodity-prices: ${text}\n`);
@@ -55,8 +61,9 @@ export const addMcp: (parent: Command) => void = command({
     'over HTTP; no database is needed.',
   options: [option('--timeout <seconds>', 'life of a call in seconds').default(String(TIMEOUT_S))],
   help: `
-An assistant starts this command. COMMODITY_PRICES_KEY is the API key that it reads with, and
-COMMODITY_PRICES_URL the address of the service, http://127.0.0.1:3000 without it.
+An assistant starts this command. COMMODITY_PRICES_KEY is the API key that it reads with, or
+COMMODITY_PRICES_KEY_FILE the file that holds it. COMMODITY_PRICES_URL is the address of the
+service, http://127.0.0.1:3000 without it.
 
 Examples:
   ${PROGRAM} mcp
