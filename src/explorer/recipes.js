@@ -21,8 +21,12 @@ const python = (url) => `import csv, io, os, urllib.request
 URL = ${quoted(url)}
 KEY = os.environ.get("SERVICE_KEY", "${PLACEHOLDER}")
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None  # A redirect would carry the key to another address.
+
 request = urllib.request.Request(URL, headers={"x-api-key": KEY})
-with urllib.request.urlopen(request, timeout=60) as answer:
+with urllib.request.build_opener(NoRedirect).open(request, timeout=60) as answer:
     # Every cell is text, so that no digit is lost.
     rows = list(csv.DictReader(io.TextIOWrapper(answer, "utf-8", newline="")))
 print(len(rows))
@@ -31,6 +35,7 @@ print(len(rows))
 const r = (url) => `address <- ${quoted(url)}
 key <- Sys.getenv("SERVICE_KEY", "${PLACEHOLDER}")
 
+# R follows redirects and sends the key along, so the address must be the final one.
 answer <- url(address, headers = c("x-api-key" = key))
 # Every column is text, so that no digit is lost: as.numeric() where you calculate.
 prices <- read.csv(answer, colClasses = "character", na.strings = character(0),
@@ -60,8 +65,9 @@ in
 const typeScript = (url) => `const url = ${quoted(url)};
 const key = process.env['SERVICE_KEY'] ?? '${PLACEHOLDER}';
 
-const answer = await fetch(url, { headers: { 'x-api-key': key } });
-if (!answer.ok) throw new Error(await answer.text());
+// A redirect would carry the key to another address.
+const answer = await fetch(url, { headers: { 'x-api-key': key }, redirect: 'manual' });
+if (!answer.ok) throw new Error(\`\${answer.status}: \${await answer.text()}\`);
 // Every number is text, so that no digit is lost.
 const asWritten = (_name, value, context) => (typeof value === 'number' ? context.source : value);
 const { data } = JSON.parse(await answer.text(), asWritten);

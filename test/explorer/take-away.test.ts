@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Download, Page } from 'playwright-core';
@@ -56,6 +59,8 @@ t.test('the shown request has the numbers of the table', async (t) => {
   t.same(shown, rows.reverse());
 });
 
+const RECIPES = new URL('../../src/explorer/recipes.js', import.meta.url).href;
+
 /** The command of each program, which runs as it was copied, with the key in the environment. */
 const RUNS = [
   ['curl', 'recipe.sh', 'bash'],
@@ -84,6 +89,36 @@ t.test('each program runs as copied and gives the rows of the request', async (t
   }
 });
 
+t.test('no program takes the key along to the target of a redirect', async (t) => {
+  const { recipesOf } = await import(RECIPES);
+  const serve = async (answer: RequestListener): Promise<string> => {
+    const server = createServer(answer).listen(0, '127.0.0.1');
+    t.teardown(() => server.close());
+    await once(server, 'listening');
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  };
+  let keys = 0;
+  const target = await serve(({ headers }, reply) => {
+    if (headers['x-api-key'] !== undefined) keys += 1;
+    reply.end('code\r\n');
+  });
+  const address = await serve((_request, reply) => {
+    reply.writeHead(302, { location: target }).end();
+  });
+  const folder = t.testdir({});
+  for (const [name, file, program] of RUNS) {
+    // R has no setting for it; its program says so.
+    if (name === 'R') continue;
+    const { text } = recipesOf(address, address).find(
+      (each: { name: string }) => each.name === name,
+    );
+    await writeFile(join(folder, file), text);
+    const env = { PATH: process.env['PATH'], SERVICE_KEY: 'a-key' };
+    await t.rejects(run(program, [file], { cwd: folder, env }), name);
+  }
+  t.equal(keys, 0);
+});
+
 t.test('the program for Power Query has the parts of the request', async (t) => {
   const { page, show } = await explorer.open(t);
   await show(VIEW);
@@ -97,9 +132,7 @@ t.test('the program for Power Query has the parts of the request', async (t) => 
 });
 
 t.test('programs hold any code, and lose no digit', async (t) => {
-  const { recipesOf } = await import(
-    new URL('../../src/explorer/recipes.js', import.meta.url).href
-  );
+  const { recipesOf } = await import(RECIPES);
   const url = 'http://localhost/v3/prices/nickel?codes=%23(lf)';
   const programs = Object.fromEntries(
     recipesOf(url, url).map(({ id, text }: { id: string; text: string }) => [id, text]),
