@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { globSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -40,7 +41,18 @@ t.test('the package is small, holds no test, and publint has nothing to say', as
   const { stdout } = await run('tar', ['-tzf', tarball]);
   const files = stdout.trim().split('\n');
   t.ok(files.includes('package/dist/src/cli/bin.js'));
-  t.ok(files.includes('package/dist/src/db/roles.sql'));
+  for (const file of ['dist/src/db/roles.sql', 'dist/openapi.yaml', '.env.example']) {
+    t.ok(files.includes(`package/${file}`), file);
+  }
+  const programs = files.filter((file) => /^package\/dist\/(src|seeds)\/.*\.js$/.test(file));
+  const copied = globSync('src/**/*.js', { cwd: ROOT });
+  const compiled = programs.filter((file) => !copied.includes(file.slice('package/dist/'.length)));
+  t.ok(compiled.length > 100);
+  t.same(
+    compiled.filter((file) => !files.includes(`${file}.map`)),
+    [],
+    'each compiled program has a source map',
+  );
   t.same(
     files.filter((file) => /(^|\/)(test|bench|node_modules)\/|\.test\./.test(file)),
     [],
