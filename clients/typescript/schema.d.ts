@@ -1102,12 +1102,15 @@ export interface components {
             readonly iso: string;
             readonly symbol: string;
         };
+        /** @description Code of the price, unique over all markets */
+        readonly PriceCode: string;
         /** @description A property without a filter, such as VAT or basis */
         readonly SpecificationEntry: {
             readonly name: string;
             readonly value: string;
             readonly order: number;
         };
+        readonly Specification: readonly components["schemas"]["SpecificationEntry"][];
         /** @description Purity or grade of the material */
         readonly Purity: components["schemas"]["Reference"] | null;
         /** @description Commercial grade */
@@ -1278,6 +1281,8 @@ export interface components {
             /** @constant */
             readonly status: "ok";
         };
+        /** @description An exact decimal: a number, or with decimalsAsText a string with the same digits */
+        readonly Decimal: number | string;
         /** @description The exchange rates that a converted point used */
         readonly PointRates: {
             /**
@@ -1332,13 +1337,13 @@ export interface components {
              */
             readonly date: string;
             /** @description Its mid */
-            readonly mid: number | null;
+            readonly mid: components["schemas"]["Decimal"] | null;
         };
+        /** @description A difference, and the same in percent; of a payable in percentage points only */
         readonly SummaryChange: {
-            /** @description Difference; percentage points for a payable */
-            readonly absolute: number;
+            readonly absolute: components["schemas"]["Decimal"];
             /** @description Difference in percent; null for a payable and if the base is not above 0 */
-            readonly percent: number | null;
+            readonly percent: components["schemas"]["Decimal"] | null;
             /**
              * Format: date
              * @description Day of the assessment compared with: the last on or before the target day
@@ -1360,7 +1365,7 @@ export interface components {
                 readonly yearToDate: components["schemas"]["SummaryChange"] | null;
             };
         };
-        /** @description One assessment. Numbers are exact decimals */
+        /** @description One assessment */
         readonly Point: {
             /**
              * Format: date
@@ -1368,11 +1373,11 @@ export interface components {
              */
             readonly date: string;
             /** @description Low end, or null */
-            readonly low: number | null;
+            readonly low: components["schemas"]["Decimal"] | null;
             /** @description Mid; not always the average of low and high. Null only if a rate is missing */
-            readonly mid: number | null;
+            readonly mid: components["schemas"]["Decimal"] | null;
             /** @description High end, or null */
-            readonly high: number | null;
+            readonly high: components["schemas"]["Decimal"] | null;
             /**
              * Format: date-time
              * @description Publication time of this value
@@ -1511,7 +1516,7 @@ export interface components {
         readonly PriceState: {
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
@@ -1549,8 +1554,7 @@ export interface components {
             readonly operation: "price-added";
             /** @description Slug of the market */
             readonly market: string;
-            /** @description Code of the price */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly date: null;
             /** @description The revision of its commit, opaque */
             readonly revision: string;
@@ -1574,8 +1578,7 @@ export interface components {
             readonly operation: "price-changed";
             /** @description Slug of the market */
             readonly market: string;
-            /** @description Code of the price */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly date: null;
             /** @description The revision of its commit, opaque */
             readonly revision: string;
@@ -1599,8 +1602,7 @@ export interface components {
             readonly operation: "published";
             /** @description Slug of the market */
             readonly market: string;
-            /** @description Code of the price */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             /**
              * Format: date
              * @description Day of the point
@@ -1628,8 +1630,7 @@ export interface components {
             readonly operation: "corrected";
             /** @description Slug of the market */
             readonly market: string;
-            /** @description Code of the price */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             /**
              * Format: date
              * @description Day of the point
@@ -1657,8 +1658,7 @@ export interface components {
             readonly operation: "withdrawn";
             /** @description Slug of the market */
             readonly market: string;
-            /** @description Code of the price */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             /** @description null for the price itself */
             readonly date: string | null;
             /** @description The revision of its commit, opaque */
@@ -1697,8 +1697,7 @@ export interface components {
              * @enum {string}
              */
             readonly market: "lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper";
-            /** @description Code of the price */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
             /** @description The best match of each search word, each attribute once */
@@ -1826,7 +1825,7 @@ export interface components {
             readonly strict?: boolean;
             /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
             readonly lastObservations?: number;
-            /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+            /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
             readonly decimalsAsText?: boolean;
             /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
             readonly columns?: string;
@@ -1936,11 +1935,10 @@ export interface components {
         readonly LithiumFilters: components["schemas"]["LithiumCodeFilters"] | components["schemas"]["LithiumListFilters"];
         /** @description A price of Lithium */
         readonly LithiumPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2015,11 +2013,10 @@ export interface components {
         readonly ManganeseFilters: components["schemas"]["ManganeseCodeFilters"] | components["schemas"]["ManganeseListFilters"];
         /** @description A price of Manganese */
         readonly ManganesePriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2094,11 +2091,10 @@ export interface components {
         readonly LithiumIonBatteryFilters: components["schemas"]["LithiumIonBatteryCodeFilters"] | components["schemas"]["LithiumIonBatteryListFilters"];
         /** @description A price of Lithium-ion battery */
         readonly LithiumIonBatteryPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2171,11 +2167,10 @@ export interface components {
         readonly CobaltFilters: components["schemas"]["CobaltCodeFilters"] | components["schemas"]["CobaltListFilters"];
         /** @description A price of Cobalt */
         readonly CobaltPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2246,11 +2241,10 @@ export interface components {
         readonly AnodesFilters: components["schemas"]["AnodesCodeFilters"] | components["schemas"]["AnodesListFilters"];
         /** @description A price of Anodes */
         readonly AnodesPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2321,11 +2315,10 @@ export interface components {
         readonly CathodesFilters: components["schemas"]["CathodesCodeFilters"] | components["schemas"]["CathodesListFilters"];
         /** @description A price of Cathodes */
         readonly CathodesPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2394,11 +2387,10 @@ export interface components {
         readonly ElectrolyteFilters: components["schemas"]["ElectrolyteCodeFilters"] | components["schemas"]["ElectrolyteListFilters"];
         /** @description A price of Electrolyte */
         readonly ElectrolytePriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2469,11 +2461,10 @@ export interface components {
         readonly NaturalGraphiteFilters: components["schemas"]["NaturalGraphiteCodeFilters"] | components["schemas"]["NaturalGraphiteListFilters"];
         /** @description A price of Natural graphite */
         readonly NaturalGraphitePriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2544,11 +2535,10 @@ export interface components {
         readonly RareEarthsFilters: components["schemas"]["RareEarthsCodeFilters"] | components["schemas"]["RareEarthsListFilters"];
         /** @description A price of Rare earths */
         readonly RareEarthsPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2619,11 +2609,10 @@ export interface components {
         readonly SyntheticGraphiteFilters: components["schemas"]["SyntheticGraphiteCodeFilters"] | components["schemas"]["SyntheticGraphiteListFilters"];
         /** @description A price of Synthetic graphite */
         readonly SyntheticGraphitePriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2696,11 +2685,10 @@ export interface components {
         readonly RecyclingFilters: components["schemas"]["RecyclingCodeFilters"] | components["schemas"]["RecyclingListFilters"];
         /** @description A price of Recycling */
         readonly RecyclingPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2773,11 +2761,10 @@ export interface components {
         readonly NickelFilters: components["schemas"]["NickelCodeFilters"] | components["schemas"]["NickelListFilters"];
         /** @description A price of Nickel */
         readonly NickelPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2846,11 +2833,10 @@ export interface components {
         readonly AluminiumFilters: components["schemas"]["AluminiumCodeFilters"] | components["schemas"]["AluminiumListFilters"];
         /** @description A price of Aluminium */
         readonly AluminiumPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2915,11 +2901,10 @@ export interface components {
         readonly BindersAndAdditivesFilters: components["schemas"]["BindersAndAdditivesCodeFilters"] | components["schemas"]["BindersAndAdditivesListFilters"];
         /** @description A price of Binders and additives */
         readonly BindersAndAdditivesPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -2984,11 +2969,10 @@ export interface components {
         readonly PrecursorFilters: components["schemas"]["PrecursorCodeFilters"] | components["schemas"]["PrecursorListFilters"];
         /** @description A price of Precursor */
         readonly PrecursorPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -3053,11 +3037,10 @@ export interface components {
         readonly SolventFilters: components["schemas"]["SolventCodeFilters"] | components["schemas"]["SolventListFilters"];
         /** @description A price of Solvent */
         readonly SolventPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -3122,11 +3105,10 @@ export interface components {
         readonly CopperFilters: components["schemas"]["CopperCodeFilters"] | components["schemas"]["CopperListFilters"];
         /** @description A price of Copper */
         readonly CopperPriceRecord: {
-            /** @description Code of the price, unique over all markets */
-            readonly code: string;
+            readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
-            readonly specification: readonly components["schemas"]["SpecificationEntry"][];
+            readonly specification: components["schemas"]["Specification"];
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
@@ -3376,7 +3358,7 @@ export interface components {
         readonly strict: boolean;
         /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
         readonly lastObservations: number;
-        /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+        /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
         readonly decimalsAsText: boolean;
         /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
         readonly columns: string;
@@ -3416,6 +3398,11 @@ export interface components {
          * @example WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ
          */
         readonly "x-next-cursor": string;
+        /**
+         * @description Next page, relative to this address; absent after the last
+         * @example <?cursor=Wy>; rel="next"
+         */
+        readonly link: string;
         /**
          * @description File name with the market and the day of the revision
          * @example attachment; filename="nickel-2026-11-25.csv"
@@ -4331,7 +4318,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -4357,6 +4344,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -4609,7 +4597,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -4635,6 +4623,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -4815,7 +4804,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -4841,6 +4830,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -5017,7 +5007,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -5043,6 +5033,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -5221,7 +5212,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -5247,6 +5238,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -5423,7 +5415,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -5449,6 +5441,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -5625,7 +5618,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -5651,6 +5644,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -5829,7 +5823,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -5855,6 +5849,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -6031,7 +6026,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -6057,6 +6052,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -6235,7 +6231,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -6261,6 +6257,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -6439,7 +6436,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -6465,6 +6462,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -6643,7 +6641,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -6669,6 +6667,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -6843,7 +6842,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -6869,6 +6868,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -7043,7 +7043,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -7069,6 +7069,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -7243,7 +7244,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -7269,6 +7270,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -7443,7 +7445,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -7469,6 +7471,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -7643,7 +7646,7 @@ export interface operations {
                 readonly strict?: components["parameters"]["strict"];
                 /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high and the figures of summaries as JSON strings with the same digits; schemas show the default, numbers; false by default */
+                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
@@ -7669,6 +7672,7 @@ export interface operations {
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];

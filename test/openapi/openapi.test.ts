@@ -136,7 +136,7 @@ t.test('every operation lists every status that it can answer', async (t) => {
 });
 
 t.test('every answer describes its headers', async (t) => {
-  for (const [path, , operation] of operations) {
+  for (const [path, method, operation] of operations) {
     for (const [status, response] of Object.entries(operation.responses)) {
       const { headers, description } = resolved(response);
       t.ok(description.length > 5);
@@ -145,6 +145,9 @@ t.test('every answer describes its headers', async (t) => {
       t.equal(names.includes('retry-after'), /429|503/.test(status), `${path} ${status}`);
       t.equal(names.includes('x-next-seq'), /changes$/.test(path) && /^20/.test(status));
       t.equal(names.includes('www-authenticate'), /40[13]/.test(status), `${path} ${status}`);
+      const isPage =
+        method === 'get' && status === '200' && /^\/v3\/prices\/(?!health)[^/]+$/.test(path);
+      t.equal(names.includes('link'), isPage, `${path} ${status} link`);
       const isTagged = operation.responses[304] !== undefined && /200|304/.test(status);
       t.equal(names.includes('etag'), isTagged, `${path} ${status} etag`);
       for (const header of Object.values(headers)) t.ok(resolved(header).description.length > 5);

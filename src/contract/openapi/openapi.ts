@@ -237,6 +237,7 @@ function headersOf(
     ...(hasFormats
       ? (['content-disposition', 'x-next-cursor', 'x-warnings', 'x-warnings-count'] as const)
       : []),
+    ...(hasFormats && !operation.requestBody ? (['link'] as const) : []),
     ...(operation.operationId === 'getChanges' ? (['x-next-seq'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
     ...(operation.security?.length

@@ -41,6 +41,10 @@ export const HEADERS = {
     '`$metadata.nextCursor`; absent after the last page',
     'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
   ),
+  link: header(
+    'Next page, relative to this address; absent after the last',
+    '<?cursor=Wy>; rel="next"',
+  ),
   'content-disposition': header(
     'File name with the market and the day of the revision',
     'attachment; filename="nickel-2026-11-25.csv"',

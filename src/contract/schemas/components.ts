@@ -82,6 +82,17 @@ export const SpecificationEntry = closed(
   { $id: 'SpecificationEntry', description: 'A property without a filter, such as VAT or basis' },
 );
 
+export const PriceCode = Type.String({
+  $id: 'PriceCode',
+  description: 'Code of the price, unique over all markets',
+});
+
+export const Specification = Type.Unsafe({
+  $id: 'Specification',
+  type: 'array',
+  items: ref(SpecificationEntry),
+});
+
 /** The record field of each dimension, published under its capitalized name. */
 export const DIMENSION_FIELDS: Readonly<Record<string, TSchema>> = Object.fromEntries(
   Object.values(DIMENSIONS).map(({ field, description }) => [
@@ -271,7 +282,9 @@ export const COMPONENTS: readonly TSchema[] = [
   Frequency,
   UnitOfMeasure,
   Currency,
+  PriceCode,
   SpecificationEntry,
+  Specification,
   ...Object.values(DIMENSION_FIELDS),
   PriceCurrency,
   AssessmentLaunchedAt,

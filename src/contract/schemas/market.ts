@@ -14,11 +14,12 @@ import {
   LatestPublishedAt,
   Metadata,
   nullable,
+  PriceCode,
   PriceCurrency,
   Product,
   Reference,
   ref,
-  SpecificationEntry,
+  Specification,
   UnitOfMeasure,
 } from './components.ts';
 import { ndjsonSchema, PriceArrow, PriceCsv, PriceParquet, PriceRows } from './formats.ts';
@@ -158,10 +159,10 @@ function recordSchema(market: Market): TObject {
   }
   return closed(
     {
-      code: Type.String({ description: 'Code of the price, unique over all markets' }),
+      code: ref(PriceCode),
       name: Type.String(),
       shortName: nullable(Type.String()),
-      specification: Type.Array(ref(SpecificationEntry)),
+      specification: ref(Specification),
       assessmentLaunchedAt: ref(AssessmentLaunchedAt),
       lastAssessedAt: ref(LastAssessedAt),
       latestPublishedAt: ref(LatestPublishedAt),

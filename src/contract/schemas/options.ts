@@ -94,8 +94,7 @@ export const optionMembers = (recordsMax: number) => ({
     }),
   ),
   decimalsAsText: flag(
-    'Writes low, mid, high and the figures of summaries as JSON strings with the same digits; ' +
-      'schemas show the default, numbers',
+    'Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings',
   ),
   columns: Type.Optional(
     Type.String({

@@ -2,7 +2,14 @@ import Type, { type TSchema } from 'typebox';
 import { SPANS } from '../../catalog/analytics.ts';
 import { closed, Day, decimal, Instant, nullable, ref, word } from './components.ts';
 
-const value = (description: string) => nullable(Type.Number(), { description });
+/** A figure of a point or summary. */
+const Decimal = Type.Unsafe({
+  $id: 'Decimal',
+  description: 'An exact decimal: a number, or with decimalsAsText a string with the same digits',
+  anyOf: [Type.Number(), Type.String({ pattern: '^-?\\d+(\\.\\d+)?$' })],
+});
+
+const value = (description: string) => nullable(ref(Decimal), { description });
 
 const PointRates = closed(
   {
@@ -49,11 +56,14 @@ const Observed = closed(
 
 const Change = closed(
   {
-    absolute: Type.Number({ description: 'Difference; percentage points for a payable' }),
+    absolute: ref(Decimal),
     percent: value('Difference in percent; null for a payable and if the base is not above 0'),
     baseDate: Day('Day of the assessment compared with: the last on or before the target day'),
   },
-  { $id: 'SummaryChange' },
+  {
+    $id: 'SummaryChange',
+    description: 'A difference, and the same in percent; of a payable in percentage points only',
+  },
 );
 
 export const Summary = closed(
@@ -95,7 +105,7 @@ const Point = closed(
       }),
     ),
   },
-  { $id: 'Point', description: 'One assessment. Numbers are exact decimals' },
+  { $id: 'Point', description: 'One assessment' },
 );
 
 export const Series = Type.Unsafe({
@@ -107,6 +117,7 @@ export const Series = Type.Unsafe({
 
 /** The schemas of points and of values computed from them. */
 export const POINT_COMPONENTS: readonly TSchema[] = [
+  Decimal,
   PointRates,
   Conversion,
   Observed,

@@ -7,6 +7,7 @@ import {
   Instant,
   LastAssessedAt,
   LatestPublishedAt,
+  PriceCode,
   PriceCurrency,
   Product,
   Reference,
@@ -72,7 +73,7 @@ const SearchResult = closed(
       MARKETS.map(({ slug }) => slug),
       { description: 'Slug of the market' },
     ),
-    code: Type.String({ description: 'Code of the price' }),
+    code: ref(PriceCode),
     name: Type.String(),
     shortName: Type.Unsafe({ anyOf: [{ type: 'string' }, { type: 'null' }] }),
     matched: Type.Array(ref(Matched), {

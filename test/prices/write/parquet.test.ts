@@ -120,19 +120,25 @@ t.test('types, columns and metadata of a file', async (t) => {
   close();
 });
 
-/** Positive decimals of up to 15 digits, 10 of them behind the point at most. */
+/** Decimals of either sign and up to 15 digits, 10 of them behind the point at most. */
 const decimals = fc
-  .tuple(fc.integer({ min: 0, max: 10 }), fc.bigInt({ min: 1n, max: 999_999_999_999_999n }))
-  .map(([scale, digits]) => {
+  .tuple(
+    fc.boolean(),
+    fc.integer({ min: 0, max: 10 }),
+    fc.bigInt({ min: 1n, max: 999_999_999_999_999n }),
+  )
+  .map(([isNegative, scale, digits]) => {
     const text = String(digits).padStart(scale + 1, '0');
     const whole = text.slice(0, text.length - scale);
     const fraction = text.slice(text.length - scale).replace(/0+$/, '');
-    return fraction === '' ? whole : `${whole}.${fraction}`;
+    return `${isNegative ? '-' : ''}${whole}${fraction && `.${fraction}`}`;
   });
 
 t.test('10,000 random decimals are the same in JSON, CSV, rows, Parquet and Arrow', async (t) => {
   const { url: _url, ...database } = await testDatabase(t, { seeded: true });
   const values = fc.sample(decimals, 10_000);
+  const negative = values.filter((each) => each.startsWith('-'));
+  t.ok(negative.length > 4_000 && negative.length < 6_000, `${negative.length} are negative`);
   await database.pool.query(
     `do $$ begin perform open_revision('random decimals'); end $$;
      insert into series (price_id, date, low, mid, high, published_at)

@@ -2,7 +2,7 @@ import { tableFromIPC } from '@uwdata/flechette';
 
 /*
  * Reads an Arrow IPC stream by flechette, which shares no code with the writer. DuckDB reads the
- * format only by an extension that is downloaded.
+ * format only by the extension nanoarrow, which it downloads: tests need no network.
  */
 
 /** An Arrow stream as the cells of a CSV, with what its schema says. */
