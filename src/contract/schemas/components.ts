@@ -77,7 +77,7 @@ const Currency = closed(
   { $id: 'Currency', description: 'The currency of the numbers' },
 );
 
-export const SpecificationEntry = closed(
+const SpecificationEntry = closed(
   { name: Type.String(), value: Type.String(), order: Type.Integer() },
   { $id: 'SpecificationEntry', description: 'A property without a filter, such as VAT or basis' },
 );
