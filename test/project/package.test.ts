@@ -106,6 +106,45 @@ t.test('the installed command serves a priced request, and stops cleanly', async
   t.same(await ended, [0, null]);
 });
 
+t.test('npx commodity-prices serve starts the service, which Ctrl-C stops cleanly', async (t) => {
+  const data = await makeFolder();
+  t.teardown(() => data.remove());
+  const words = ['-u', 'NODE_OPTIONS', 'npx', '--no-install', 'commodity-prices', 'serve'];
+  const service = spawn('env', words, {
+    cwd: folder,
+    env: { ...env, PORT: '0', DATA_DIR: join(data.path, 'data') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const signal = (name: NodeJS.Signals): void => {
+    try {
+      process.kill(-(service.pid ?? 0), name);
+    } catch {
+      // All processes have ended.
+    }
+  };
+  t.teardown(() => signal('SIGKILL'));
+  const ended = once(service, 'close');
+  let output = '';
+  let stopsAt: string | null = null;
+  const collect = (chunk: Buffer): void => {
+    output += chunk;
+    const address = /Commodity Prices Service +(http:\S+)/.exec(output)?.[1];
+    if (stopsAt !== null || address === undefined || !/Ctrl-C stops/.test(output)) return;
+    stopsAt = address;
+    void fetch(`${address}/live`).then(({ status }) => {
+      t.equal(status, 200);
+      // A terminal sends the signal to npx and all of its processes.
+      signal('SIGINT');
+    });
+  };
+  service.stdout.on('data', collect);
+  service.stderr.on('data', collect);
+  await ended;
+  t.match(output, /the service has stopped/, output);
+  await t.rejects(fetch(`${stopsAt}/live`), 'nothing listens');
+});
+
 t.test('the script of a checkout works from any folder', async (t) => {
   const { stdout } = await run(join(ROOT, 'prices'), ['keys', 'list', '--json'], {
     cwd: folder,
