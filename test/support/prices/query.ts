@@ -16,4 +16,7 @@ function textOf(value: unknown): unknown {
 
 /** Rewrites the pointers of a POST answer to those of the GET parameters. */
 export const byAddress = (text: string): string =>
-  text.replace(/"pointer":"\/(?:filters|options)\/(\w+)(\/\d+)?[^"]*"/g, '"pointer":"?$1$2"');
+  text
+    .replace(/"pointer":"\/(?:filters|options)\/(\w+)(\/\d+)?[^"]*"/g, '"pointer":"?$1$2"')
+    // A warning as a row of CSV.
+    .replace(/(# warning \w+ )\/(?:filters|options)\/(\w+)(\/\d+)?[^:]*:/g, '$1?$2$3:');
