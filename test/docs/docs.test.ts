@@ -8,7 +8,6 @@ import { MARKETS } from '../../src/catalog/markets.ts';
 import { makeProgram } from '../../src/cli/program.ts';
 import { SECRETS } from '../../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS } from '../../src/config/settings.ts';
-import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../src/errors.ts';
 import { EXIT } from '../../src/std/exit.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { serviceOn } from '../support/http/service.ts';
@@ -41,9 +40,9 @@ function tableOf(text: string, ...headings: string[]): string[][] {
   return rows.slice(start + 2, end < 0 ? undefined : end);
 }
 
-/** The words in backticks of a cell. */
-const wordsOf = (cell = ''): string[] =>
-  [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word);
+/** The words in single backticks of a text: not those of code blocks. */
+const wordsOf = (text = ''): string[] =>
+  [...text.matchAll(/(?<!`)`([^`\n]+)`(?!`)/g)].map(([, word = '']) => word);
 
 t.test('the README lists every market with its scope and its filters', async (t) => {
   const rows = tableOf(README, 'Market', 'Scope', 'Further filters').map((row) => row.map(wordsOf));
@@ -138,14 +137,27 @@ t.test('the README lists every command of the program', async (t) => {
   t.same(exits, [...Object.values(EXIT).map(String), '130, 143']);
 });
 
-t.test('every error code that is named exists', async (t) => {
-  const known = new Set([PROBLEMS, VIOLATIONS, WARNINGS].flatMap((each) => Object.keys(each)));
-  for (const { path, text } of documents.filter(
-    (each) => !/database|loading|assistants/.test(each.path),
-  )) {
+/** The words of the program, its migrations and what is deployed with it. */
+const CODE: ReadonlySet<string> = new Set(
+  globSync(['{src,migrations,deploy,scripts}/**/*.*', 'clients/*/*.{py,ts}', 'test/faults/*.ts'], {
+    cwd: ROOT,
+  }).flatMap((path) => read(path).match(/\w+/g) ?? []),
+);
+
+/** Names of PostgreSQL, Compose, DuckDB and OpenTelemetry that only pages use. */
+const FOREIGN = new Set([
+  ...['failed_count', 'last_archived_time', 'pg_stat_archiver', 'pg_upgrade', 'pg_wal'],
+  ...['force_download', 'parentbased_traceidratio', 'recovery_target_time', 'stop_grace_period'],
+]);
+
+t.test('every name with underscores, such as an error code, exists in the code', async (t) => {
+  const isKnown = (word: string): boolean =>
+    [word, word.replace(/^prices_/, '').replace(/_total$/, '')].some((each) => CODE.has(each)) ||
+    FOREIGN.has(word);
+  for (const { path, text } of documents) {
     const named = wordsOf(text).filter((word) => /^[a-z]+(_[a-z]+)+$/.test(word));
     t.same(
-      named.filter((word) => !known.has(word)),
+      named.filter((word) => !isKnown(word)),
       [],
       path,
     );
@@ -161,6 +173,9 @@ t.test('every setting that is named exists', async (t) => {
     word in SETTINGS ||
     files.has(word) ||
     others.test(word) ||
+    // Constants of the code, and a variable of Compose.
+    (path === 'CONTRIBUTING.md' && CODE.has(word)) ||
+    word === 'CLUSTER_PORT' ||
     (path === 'CHANGELOG.md' && word in REMOVED_SETTINGS);
   for (const { path, text } of documents) {
     const named = wordsOf(text).filter((word) => /^[A-Z]+(_[A-Z]+)+$/.test(word));
