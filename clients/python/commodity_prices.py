@@ -37,28 +37,29 @@ __all__ = ["Changes", "Client", "PricesError", "PricesWarning", "Results", "chan
 RETRIES = 3
 TRANSIENT = (304, 429, 503)  # 304: no request is conditional, so a cache on the way is at fault.
 COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
+FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt product priceCategory
+    frequency unitOfMeasure currency priceType""".split()
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
     warnings""".split())
 _newest: dict[str, tuple[int, str]] = {}  # The newest revision of each address: number and text.
 _lock = threading.Lock()
+_EXACT: Any = {"parse_float": Decimal, "parse_int": Decimal}
+_KEY = re.compile("cps_[a-z]+_", re.IGNORECASE)
 
 
 class PricesError(Exception):
-    """A failed call. A member is None if the service did not send it.
-
-    status: HTTP status. code: stable code of the refusal. errors: a dict with pointer, code and
-    detail for each violation. request_id: for questions to the operator.
-    """
+    """A failed call. status: HTTP status. code: stable code of the refusal. errors: a dict with
+    pointer, code and detail for each violation. request_id: for questions to the operator. None
+    for a member that the service did not send."""
 
     def __init__(self, message: str, status: Optional[int] = None, code: Optional[str] = None,
-                 errors: Optional[list[dict[str, str]]] = None,
-                 request_id: Optional[str] = None) -> None:
-        places = [f"{each.get('pointer')}: {each.get('detail')}" for each in errors or []]
+                 errors: Any = None, request_id: Optional[str] = None) -> None:
+        self.status, self.code, self.request_id = status, code, request_id
+        self.errors: list[dict[str, str]] = errors if _are(errors, "detail") else []
+        places = [f"{each.get('pointer')}: {each['detail']}" for each in self.errors]
         super().__init__("\n".join([message, *places]))
-        self.status, self.code = status, code
-        self.errors, self.request_id = errors or [], request_id
 
 
 class PricesWarning(UserWarning):
@@ -69,36 +70,34 @@ class _Transient(Exception):
     """A PricesError that is retried; seconds to wait first, None for the default wait."""
 
 
-def _shut_down(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # The connection has ended.
-        sock.shutdown(socket.SHUT_RDWR)
+def _are(values: Any, *members: str) -> bool:
+    """True for a list of dicts in which these members are texts."""
+    return isinstance(values, list) and all(isinstance(each, dict) and all(
+        isinstance(each.get(name), str) for name in members) for each in values)
 
 
-class _Bounded(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-    """Shuts a connection down at the deadline: the timeout of a socket restarts at each byte."""
+class _Closable(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Adds its socket to a request, so that the caller can close the connection at any time."""
 
     def do_open(self, http_class: Any, req: Any, **options: Any) -> Any:
-        class Answer(http.client.HTTPResponse):
-            def __init__(self, sock: socket.socket, *more: Any, **options: Any) -> None:
-                super().__init__(sock, *more, **options)
-                left = max(0.0, req.deadline - time.monotonic())
-                self.timer = threading.Timer(left, _shut_down, [sock])
-                self.timer.daemon = True
-                self.timer.start()
+        def connect(*place: Any) -> socket.socket:
+            sock = socket.create_connection(*place)
+            req.sockets.append(sock.dup())  # TLS detaches the socket itself.
+            if req.is_over:
+                raise socket.timeout()
+            return sock
 
-            def close(self) -> None:
-                self.timer.cancel()
-                super().close()
+        def connection(host: str, **more: Any) -> Any:
+            made = http_class(host, **more)
+            made._create_connection = connect
+            return made
 
-        bounded: Any = type("Bounded", (http_class,), {"response_class": Answer})
-        return super().do_open(bounded, req, **options)
+        return super().do_open(connection, req, **options)
 
 
 class Results(list):
-    """Records as the service sends them: prices, results of a search, or markets.
-
-    metadata: `$metadata` of the answer, empty for markets. revision: the revision of the data.
-    """
+    """Records as the service sends them: prices, results of a search, or markets. metadata:
+    `$metadata` of the answer, empty for markets. revision: the revision of the data."""
 
     def __init__(self, data: list[dict[str, Any]], metadata: Mapping[str, Any],
                  decimal: Optional[bool] = None) -> None:
@@ -113,22 +112,19 @@ class Results(list):
             code, name, unit = record["code"], record["name"], record["unitOfMeasure"]["symbol"]
             currency = record["currency"] and record["currency"]["iso"]
             for point in record["series"]:
-                low, mid, high = [None if point[each] is None else number(point[each])
-                                  for each in NUMBERS]
-                yield (code, name, point["date"], low, mid, high, currency, unit,
-                       int(point["corrections"]))
+                values = [None if (it := point[each]) is None else number(it) for each in NUMBERS]
+                yield code, name, point["date"], *values, currency, unit, int(point["corrections"])
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict for each price and date. A price without points has none."""
-        if self._decimal is None:
-            return list(self)
-        return [dict(zip(COLUMNS, point)) for point in self._points()]
+        points = (dict(zip(COLUMNS, point)) for point in self._points())
+        return list(self if self._decimal is None else points)
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame, `date` as datetime64. Without rows it has all columns."""
         import pandas  # Needed here only.
         if self._decimal is None:
-            return pandas.DataFrame(list(self))
+            return pandas.DataFrame(list(self), columns=None if self else FOUND)
         frame = pandas.DataFrame(list(self._points()), columns=COLUMNS)
         frame["date"] = pandas.to_datetime(frame["date"], format="%Y-%m-%d")
         return frame if self._decimal else frame.astype(dict.fromkeys(NUMBERS, "float64"))
@@ -159,21 +155,17 @@ def _retry_after(text: Optional[str]) -> Optional[float]:
 
 
 class Client:
-    """Calls of one service with one API key.
-
-    url: address of the service, without /v3. decimal: every number as decimal.Decimal, exact to the
-    last digit, instead of int and float. timeout: seconds of a call, with all of its attempts.
-    monotonic: no answer is older than one that this program has from the same address.
-    """
+    """Calls of one service with one API key. url: address of the service, without /v3. decimal:
+    every number as decimal.Decimal, exact to the last digit, instead of int and float. timeout:
+    seconds of a call, with all of its attempts. monotonic: no answer is older than one that this
+    program has from the same address."""
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None, *,
                  decimal: bool = False, timeout: float = 60.0, monotonic: bool = True) -> None:
         address = url or os.environ.get("COMMODITY_PRICES_URL") or "http://127.0.0.1:3000"
-        parts = urllib.parse.urlsplit(address)
-        if (re.search("cps_[a-z]+_", urllib.parse.unquote(address), re.IGNORECASE)
-                or "@" in address or parts.query or parts.fragment):
+        if re.search("[@?#]", address) or _KEY.search(urllib.parse.unquote(address)):
             raise PricesError("The address holds a credential or a query; give the API key as key")
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        if not re.fullmatch(r"https?://[^/\s]\S*", address, re.IGNORECASE):
             raise PricesError(f"{address!r} is no address such as https://prices.example.com")
         self._key = key or os.environ.get("COMMODITY_PRICES_KEY") or ""
         if not self._key:
@@ -183,7 +175,7 @@ class Client:
         self._url = re.sub(r"/v3(/prices)?$", "", address.rstrip("/"))
         self._decimal, self._timeout, self._monotonic = decimal, timeout, monotonic
         self._opener = urllib.request.OpenerDirector()  # A redirect would take the key elsewhere.
-        for handler in (urllib.request.ProxyHandler(), _Bounded()):
+        for handler in (urllib.request.ProxyHandler(), _Closable()):
             self._opener.add_handler(handler)
 
     def prices(self, market: str, *, timeout: Optional[float] = None, **request: Any) -> Results:
@@ -198,24 +190,21 @@ class Client:
             if value is not None:
                 body["options" if member in OPTIONS else "filters"][member] = value
         path = f"/v3/prices/{urllib.parse.quote(market, safe='')}"
-        answer, _ = self._call(path, json.dumps(body, default=_plain).encode(), timeout)
-        metadata = self._checked(answer, "$metadata", dict)
+        sent = json.dumps(body, default=_plain).encode()
+        data, metadata, _ = self._page(path, timeout, "revision", body=sent)
         for each in metadata.get("warnings", []):
-            near = ", ".join(each.get("suggestions", []))
-            hint = f"; did you mean {near}?" if near and near not in each["detail"] else ""
-            text = f"{market}: {each['code']} {each['pointer']}: {each['detail']}{hint}"
+            text = f"{market}: {each['code']} {each.get('pointer')}: {each['detail']}"
             stack = traceback.walk_stack(sys._getframe())
             own = sum(frame.f_globals is globals() for frame, _ in stack)
             warnings.warn(text, PricesWarning, stacklevel=own + 1)  # Names the line of the user.
-        return Results(self._checked(answer, "data", list), metadata, self._decimal)
+        return Results(data, metadata, self._decimal)
 
     def pages(self, market: str, *, limit: int = 100, **request: Any) -> Iterator[Results]:
         """The same in pages of `limit` records, all of one revision."""
-        cursor = request.pop("cursor", None)
         while True:
-            page = self.prices(market, limit=limit, cursor=cursor, **request)
-            yield page
-            if (cursor := page.metadata.get("nextCursor")) is None:
+            yield (page := self.prices(market, limit=limit, **request))
+            request["cursor"] = page.metadata.get("nextCursor")
+            if request["cursor"] is None:
                 return
 
     def changes(self, *, after: Optional[str] = None, market: Union[str, list[str], None] = None,
@@ -223,38 +212,40 @@ class Client:
                 timeout: Optional[float] = None) -> Changes:
         """The changes after a position, oldest first. It waits for the first one for at most
         `wait` seconds. Continue with after=page.next_seq."""
-        query = {"after": after, "market": market, "limit": limit, "wait": wait}
-        answer, headers = self._get("/v3/changes", query, timeout)
-        if answer is None:
-            answer = {"$metadata": {"nextSeq": headers.get("x-next-seq")}, "data": []}
-        next_seq = self._checked(self._checked(answer, "$metadata", dict), "nextSeq", str)
-        return Changes(self._checked(answer, "data", list), next_seq,
-                       headers.get("x-data-revision"))
+        data, metadata, headers = self._page("/v3/changes", timeout, "nextSeq", after=after,
+                                             market=market, limit=limit, wait=wait)
+        return Changes(data, metadata["nextSeq"], headers.get("x-data-revision"))
 
     def search(self, text: str, *, limit: Optional[int] = None,
                timeout: Optional[float] = None) -> Results:
         """Prices of all readable markets that match a text, the best first."""
-        answer, _ = self._get("/v3/search", {"q": text, "limit": limit}, timeout)
-        metadata = self._checked(answer, "$metadata", dict)
-        return Results(self._checked(answer, "data", list), metadata)
+        return Results(*self._page("/v3/search", timeout, "revision", q=text, limit=limit)[:2])
 
     def markets(self, *, timeout: Optional[float] = None) -> Results:
         """All markets, with details of the readable ones."""
-        answer, _ = self._get("/v3/prices", {}, timeout)
-        return Results(self._checked(answer, "data", list), {})
+        return Results(*self._page("/v3/prices", timeout)[:2])
 
-    def _get(self, path: str, query: Mapping[str, Any], timeout: Optional[float]) -> Any:
+    def _page(self, path: str, timeout: Optional[float], *texts: str,
+              body: Optional[bytes] = None, **query: Any) -> Any:
+        """Records, metadata and headers of a response whose metadata have these texts."""
         sent = {name: value for name, value in query.items() if value is not None}
-        return self._call(f"{path}?{urllib.parse.urlencode(sent, doseq=True)}", None, timeout)
-
-    def _checked(self, answer: Any, name: str, kind: type) -> Any:
-        if isinstance(answer, dict) and isinstance(answer.get(name), kind):
-            return answer[name]
-        raise PricesError(f"{self._url} is no Commodity Prices Service of version 3: its answer "
-                          f"has no {name}: {json.dumps(answer, default=str)[:200]}")
+        path += f"?{urllib.parse.urlencode(sent, doseq=True)}" if sent else ""
+        answer, headers = self._call(path, body, timeout)
+        if answer is None and texts == ("nextSeq",):  # 204
+            answer = {"$metadata": {"nextSeq": headers.get("x-next-seq")}, "data": []}
+        page = answer if isinstance(answer, dict) else {}
+        data, metadata = page.get("data"), page.get("$metadata", {})
+        if (_are(data, "code" if texts else "slug") and _are([metadata], *texts)
+                and metadata.get("count", len(data)) == len(data)
+                and _are(metadata.get("warnings", []), "code", "detail")):
+            return data, metadata, headers
+        raise PricesError(f"{self._url} is no Commodity Prices Service of version 3, or its answer "
+                          f"lacks a part: {json.dumps(answer, default=str)[:200]}")
 
     def _call(self, path: str, body: Optional[bytes], timeout: Optional[float]) -> Any:
         """The response and its headers. Retries are safe, because every call only reads."""
+        if _KEY.search(urllib.parse.unquote(path)):
+            raise PricesError("An argument holds a credential; give the API key as key")
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         for attempt in range(RETRIES + 1):
             try:
@@ -265,7 +256,6 @@ class Client:
                 if attempt == RETRIES or time.monotonic() + wait >= deadline:
                     raise error from None
                 time.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, path: str, body: Optional[bytes], deadline: float) -> Any:
         headers = {"accept": "application/json, application/problem+json", "x-api-key": self._key,
@@ -273,18 +263,35 @@ class Client:
                    "content-type": "application/json"}
         if self._monotonic and self._url in _newest:
             headers["x-min-revision"] = _newest[self._url][1]
-        request = urllib.request.Request(self._url + path, body, headers)
-        request.deadline = deadline  # type: ignore[attr-defined]
+        request: Any = urllib.request.Request(self._url + path, body, headers)
+        request.sockets, request.is_over = [], False
+        left, done = max(0.01, deadline - time.monotonic()), []
+
+        def ask() -> None:
+            try:
+                with self._opener.open(request, timeout=left + 1) as answer:
+                    done.append(self._read(answer))
+            except (OSError, http.client.HTTPException) as error:
+                text = f"The connection to {self._url} failed: {getattr(error, 'reason', error)}"
+                done.append(_Transient(PricesError(text), None))
+            except Exception as error:
+                done.append(error)
+
+        # A lookup has no timeout, and that of a socket restarts at each address and each byte.
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
         try:
-            left = max(0.01, deadline - time.monotonic())
-            with self._opener.open(request, timeout=left) as answer:
-                return self._read(answer, deadline)
-        except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", error)
-            if isinstance(reason, socket.timeout) or time.monotonic() >= deadline - 0.01:
-                raise PricesError(f"{self._url} did not answer in time") from error
-            text = f"The connection to {self._url} failed: {reason}"
-            raise _Transient(PricesError(text), None) from error
+            thread.join(left)
+            if not done:
+                raise PricesError(f"{self._url} did not answer in time")
+        finally:
+            request.is_over = True
+            for sock in request.sockets:
+                with sock, contextlib.suppress(OSError):  # The connection has ended.
+                    sock.shutdown(socket.SHUT_RDWR)
+        if isinstance(done[0], Exception):
+            raise done[0]
+        return done[0]
 
     def _remember(self, headers: Any) -> None:
         """Keeps the newest revision. Numbers of another history say nothing about age."""
@@ -294,7 +301,7 @@ class Client:
             if seen:
                 _newest[self._url] = max(known.get(self._url, (-1, "")), (int(seen[1]), seen[0]))
 
-    def _read(self, answer: Any, deadline: float) -> Any:
+    def _read(self, answer: Any) -> Any:
         status, headers = answer.status, answer.headers
         self._remember(headers)
         try:
@@ -306,8 +313,6 @@ class Client:
             with contextlib.suppress(zlib.error):
                 body = inflate.decompress(body)
             is_whole = is_whole and inflate.eof
-        if time.monotonic() >= deadline - 0.01:
-            raise socket.timeout()
         beginning = repr(body[:200].decode("utf-8", "replace"))
         if not is_whole or (status == 200 and not body):  # http.client accepts a truncated head.
             text = f"{self._url} sent a part of its answer only: {beginning}"
@@ -315,20 +320,18 @@ class Client:
         kind = headers.get("content-type", "none").split(";")[0].strip().lower()
         wanted = "application/json" if status == 200 else "application/problem+json"
         content = None
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             if kind == wanted:
-                exact = dict.fromkeys(("parse_float", "parse_int"), Decimal)
-                content = json.loads(body, **exact if self._decimal else {})
+                content = json.loads(body, **_EXACT if self._decimal else {})
         if status == 204 or (status == 200 and content is not None):
             return content, headers
-        if isinstance(content, dict):
-            detail = content.get("detail", "refused")
-            if status == 404:
-                detail += f" ({answer.url}; this client is for version 3 of the service)"
-            error = PricesError(detail, status, *map(content.get, ("code", "errors", "requestId")))
-        else:
-            found = f"{kind} that is broken" if kind == wanted else f"{kind} instead of {wanted}"
-            error = PricesError(f"{self._url} answered {status} with {found}: {beginning}", status)
+        known = content if _are([content], "code", "detail") else {}
+        why = "that is broken or foreign" if kind == wanted else f"instead of {wanted}"
+        other = f"{self._url} answered {status} with {kind} {why}: {beginning}"
+        detail = known.get("detail", other)
+        if status == 404:
+            detail += f" ({answer.url}; this client is for version 3 of the service)"
+        error = PricesError(detail, status, *map(known.get, ("code", "errors", "requestId")))
         after = _retry_after(headers.get("retry-after"))
         raise _Transient(error, after) if status in TRANSIENT else error
 
@@ -336,15 +339,11 @@ class Client:
 # The same with Client(), which takes address and key from the environment.
 def prices(market: str, **request: Any) -> Results:
     return Client().prices(market, **request)
-
 def pages(market: str, **request: Any) -> Iterator[Results]:
     return Client().pages(market, **request)
-
 def changes(**request: Any) -> Changes:
     return Client().changes(**request)
-
 def search(text: str, **request: Any) -> Results:
     return Client().search(text, **request)
-
 def markets() -> Results:
     return Client().markets()

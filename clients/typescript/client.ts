@@ -85,39 +85,45 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     const timer = setTimeout(resolve, ms);
     signal.addEventListener('abort', () => resolve(clearTimeout(timer)));
   });
-const numberOf = (text = '') => Number(/^[0-9a-z]+\.(\d+)$/.exec(text)?.[1] ?? -1);
-const ADDRESS = /^(?!.*cps_[a-z]+_)https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
+const holdsKey = (url: string) => /cps_[a-z]+_/i.test(String(new URLSearchParams(url)));
 type Loose = ReturnType<typeof JSON.parse>;
+const isText = (value: unknown) => typeof value === 'string';
+/** True for records, warnings and errors: each has a code. */
+const isList = (list: Loose) => Array.isArray(list) && list.every((each) => isText(each?.code));
+const numberOf = (text = '') => Number(/^[0-9a-z]+\.(\d+)$/.exec(text)?.[1] ?? -1);
+const ADDRESS = /^https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 const fault = (text: string, members = {}) => Object.assign(new PricesError(text), members);
-/** @throws PricesError, without a status if the connection failed */
 async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
-  // A redirect would take the key elsewhere.
-  const answer = await fetch(url, { ...init, redirect: 'manual', signal }).catch((error) => {
+  const { ok, status, headers, body } = await fetch(url, { ...init, signal }).catch((error) => {
     throw fault(`${url} cannot be reached: ${error.cause?.code ?? error.message}`);
   });
-  const kind = answer.headers.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
-  const isJson = /^application\/(problem\+)?json$/.test(kind);
-  const [reader, decoder] = [answer.body?.getReader(), new TextDecoder()];
-  let [text, content]: [string, Loose] = ['', null];
+  const kind = headers.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
+  const isJson = /^application\/(problem\+)?json$/i.test(kind);
+  const [reader, decoder] = [body?.getReader(), new TextDecoder()];
+  const none = { $metadata: { nextSeq: headers.get('x-next-seq') }, data: [] };
+  let [text, content]: [string, Loose] = ['', status === 204 ? none : null];
   try {
     for (let part = await reader?.read(); part?.value; part = await reader?.read()) {
       text += decoder.decode(part.value, { stream: true });
       if (!isJson && text.length > 200) await reader?.cancel();
     }
-    if (isJson && (text || answer.ok)) content = JSON.parse(text);
+    if (isJson && (text || ok)) content = JSON.parse(text);
   } catch {
     throw fault(`${url} sent a part of its answer only: ${text.slice(0, 200)}`);
   }
   const { $metadata: meta, data } = content ?? {};
-  const isPage = meta && Array.isArray(data) && (meta.count ?? data.length) === data.length;
-  if (answer.status === 204 || (answer.status === 200 && isPage)) return { content, answer };
+  const mark = init.body ? isList(meta?.warnings) && meta.revision : meta?.nextSeq;
+  const isPage = isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
+  if (ok && isPage) return { content, fields: headers };
   const other = { detail: `${kind}, no answer of version 3: ${text.slice(0, 200)}` };
-  const { detail, code = null, errors = [], requestId = null } = content?.code ? content : other;
+  const isProblem = isText(content?.code) && isText(content.detail);
+  const { detail, code = null, errors: list, requestId = null } = isProblem ? content : other;
+  const errors = isList(list) ? list : [];
   const places = errors.map((each: Loose) => `\n${each.pointer}: ${each.detail}`).join('');
-  const hint = answer.status === 404 ? ' (this client is for version 3 of the service)' : '';
-  const retryAfterMs = retryAfterOf(answer.headers.get('retry-after'));
-  const members = { status: answer.status, code, errors, requestId, retryAfterMs };
-  throw fault(`${url} answered ${answer.status}: ${detail}${places}${hint}`, members);
+  const hint = status === 404 ? ' (this client is for version 3 of the service)' : '';
+  const retryAfterMs = retryAfterOf(headers.get('retry-after'));
+  const members = { status, code, errors, requestId, retryAfterMs };
+  throw fault(`${url} answered ${status}: ${detail}${places}${hint}`, members);
 }
 
 /** Sends a request with retries: every call only reads. */
@@ -150,34 +156,31 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
   const url = options.url ?? process?.env?.['COMMODITY_PRICES_URL'] ?? 'http://127.0.0.1:3000';
   const key = options.key ?? process?.env?.['COMMODITY_PRICES_KEY'] ?? '';
-  if (!ADDRESS.test(url)) throw fault('url must be https://host, without a key or a query');
+  if (!ADDRESS.test(url) || holdsKey(url)) throw fault('url must be https://host without a key');
   if (!key) throw fault('There is no API key; set COMMODITY_PRICES_KEY, or give key');
   if (!/^[\x21-\x7e]+$/.test(key)) throw fault('The API key has illegal characters');
   const base = url.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
   const headers: Record<string, string> = { 'content-type': 'application/json', 'x-api-key': key };
   const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
-  async function ask(path: string, call: CallOptions = {}, init: RequestInit = {}) {
+  async function ask(path: string, call: CallOptions = {}, body: string | null = null) {
     const { signal = options.signal, timeoutMs = options.timeoutMs } = call;
-    const got = await send(`${base}/v3/${path}`, { ...init, headers }, { signal, timeoutMs });
-    const [fields, min] = [got.answer.headers, 'x-min-revision'];
-    const revision = fields.get('x-data-revision') ?? '';
-    // Other histories have other numbers.
-    const known = fields.has(`${min}-unknown`) ? -1 : numberOf(headers[min]);
+    if (holdsKey(path)) throw fault('An address must not hold a key');
+    // A redirect would take the key elsewhere.
+    const init = { method: body ? 'POST' : 'GET', body, headers, redirect: 'manual' } as const;
+    const { content, fields } = await send(`${base}/v3/${path}`, init, { signal, timeoutMs });
+    const [min, revision] = ['x-min-revision', fields.get('x-data-revision') ?? ''];
+    const known = fields.has(`${min}-unknown`) ? -1 : numberOf(headers[min]); // Another history
     if (options.monotonic !== false && numberOf(revision) > known) headers[min] = revision;
-    return { ...got, revision };
+    return { data: content.data, metadata: content.$metadata, revision };
   }
-
   async function prices(market: Market, request: Loose = {}, call?: CallOptions): Promise<Loose> {
     const text = options.decimals === 'text' && { decimalsAsText: true };
     const body = { ...request, options: { includeSeries: true, ...request.options, ...text } };
-    const init = { method: 'POST', body: JSON.stringify(body) };
-    const { content } = await ask(`prices/${encodeURIComponent(market)}`, call, init);
-    const { $metadata: metadata, data } = content;
+    const page = await ask(`prices/${encodeURIComponent(market)}`, call, JSON.stringify(body));
     // Each page has the warnings of the whole request.
-    for (const each of body.options.cursor ? [] : metadata.warnings) onWarning(each, market);
-    return { data, metadata, revision: metadata.revision };
+    for (const each of body.options.cursor ? [] : page.metadata.warnings) onWarning(each, market);
+    return { ...page, revision: page.metadata.revision };
   }
-
   async function* pages(market: Market, request: Loose = {}, call?: CallOptions) {
     for (let cursor = request.options?.cursor; cursor !== null; ) {
       const own = { limit: 100, ...request.options, cursor };
@@ -186,13 +189,12 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
       cursor = page.metadata.nextCursor ?? null;
     }
   }
-
   async function changes(request = {}, call?: CallOptions) {
     const query = Object.entries(request).flatMap(([name, value = []]) =>
       [value].flat().map((each): [string, string] => [name, String(each)]),
     );
-    const { content, answer, revision } = await ask(`changes?${new URLSearchParams(query)}`, call);
-    return { data: content?.data ?? [], nextSeq: answer.headers.get('x-next-seq'), revision };
+    const { metadata, ...page } = await ask(`changes?${new URLSearchParams(query)}`, call);
+    return { ...page, nextSeq: metadata.nextSeq };
   }
   return { prices, pages, changes } as Client<F extends 'text' ? string : number>;
 }

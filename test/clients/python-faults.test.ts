@@ -4,6 +4,8 @@ import t from 'tap';
 import { python } from '../support/process/python.ts';
 import {
   closedConnection,
+  endlessTls,
+  fullBacklog,
   json,
   type Responder,
   refused,
@@ -26,6 +28,9 @@ async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Respo
 const ASK = 'print([each["code"] for each in cp.prices("nickel", timeout=20)])';
 const SOON = { 'retry-after': '0' };
 
+const problem = (body: object, status: number) =>
+  json(body, { 'content-type': 'application/problem+json', ...SOON }, status);
+
 t.test('429, 503 and cut connections are tried again, at most three times', async (t) => {
   const passing = [
     refused(429, 'rate_limited', SOON),
@@ -36,6 +41,14 @@ t.test('429, 503 and cut connections are tried again, at most three times', asyn
   const some = await serving(t, passing);
   const { code, stdout, stderr } = await some.call(ASK);
   t.same([code, stdout, some.requests()], [0, "['A']\n", 4], stderr);
+  const foreign = [
+    json('<html>', { 'content-type': 'text/html', ...SOON }, 503),
+    problem({ code: 'X', detail: 'd', errors: { a: ['b'] } }, 503),
+    json(OK),
+  ];
+  const page = await serving(t, foreign);
+  t.equal((await page.call(ASK)).stdout, "['A']\n", 'also 503 of a proxy');
+  t.equal(page.requests(), 3);
   const all = await serving(t, [refused(503, 'overloaded', SOON)]);
   const failed = await all.call(ASK);
   t.match(failed.stderr, /PricesError: refused as overloaded/);
@@ -104,6 +117,32 @@ except cp.PricesError as error: print(error, "after", time.monotonic() - begun)`
   }
 });
 
+t.test('a call ends with its deadline while it connects', async (t) => {
+  const full = await fullBacklog(t);
+  const four = `
+look_up = socket.getaddrinfo
+socket.getaddrinfo = lambda *place, **more: look_up(*place, **more) * 4`;
+  const slow = 'socket.getaddrinfo = lambda *place, **more: time.sleep(30)';
+  const cases = [
+    ['four addresses that drop packets', `http://127.0.0.1:${full}`, four],
+    ['a lookup without an end', 'http://127.0.0.1:9', slow],
+    ['a TLS handshake without an end', `https://127.0.0.1:${await endlessTls(t)}`, ''],
+  ] as const;
+  for (const [what, url, change] of cases) {
+    const { stdout, stderr } = await python(
+      `import socket, time, commodity_prices as cp
+${change}
+begun = time.monotonic()
+try: cp.Client("${url}", "key", timeout=1).prices("nickel")
+except cp.PricesError as error: print(error, "after", time.monotonic() - begun)`,
+      {},
+      { timeout: 10_000 },
+    );
+    t.match(stdout, /did not answer in time after/, `${what}: ${stderr}`);
+    t.ok(Number(stdout.split(' ').at(-1)) < 2, `${what}: ${stdout}`);
+  }
+});
+
 t.test('an answer that is not of version 3 is an error that shows its beginning', async (t) => {
   const html = `<html>${'x'.repeat(1_000)}</html>`;
   const whole = gzipSync(JSON.stringify({ ...OK, more: 'x'.repeat(1_000) }));
@@ -119,7 +158,7 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
       json(html, { 'content-type': 'text/html', ...SOON }, 503),
       /503 with text\/html/,
     ],
-    ['no JSON', json('{"$metadata": {"rev'), /json that is broken: .*\$metadata/],
+    ['no JSON', json('{"$metadata": {"rev'), /json that is broken or foreign: .*\$metadata/],
     ['another shape', json({ prices: [] }), /no Commodity Prices Service of version 3.*prices/],
     ['a list', json([1]), /no Commodity Prices Service of version 3/],
     ['a redirect', json('', { location: 'http://127.0.0.1:9/' }, 302), /answered 302/],
@@ -156,6 +195,30 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
   await Promise.all(all);
 });
 
+t.test('an answer that resembles one of version 3 is an error', async (t) => {
+  const warned = (warnings: unknown) => ({ ...OK, $metadata: { ...OK.$metadata, warnings } });
+  const counted = { ...OK.$metadata, count: 2 };
+  const cases: readonly (readonly [string, Responder, RegExp])[] = [
+    ['no content', (reply: ServerResponse) => reply.writeHead(204).end(), /no Commodity .*null/],
+    ['other metadata', json({ $metadata: { version: 4 }, data: [] }), /no Commodity .*version/],
+    ['texts as warnings', json(warned(['a'])), /no Commodity Prices Service/],
+    ['null as warnings', json(warned(null)), /no Commodity Prices Service/],
+    ['records without codes', json({ ...OK, data: [null] }), /no Commodity Prices Service/],
+    ['fewer records than it says', json({ ...OK, $metadata: counted }), /no Commodity .*count/],
+    ['errors by name', problem({ code: 'X', detail: 'd', errors: { a: ['b'] } }, 422), /said d$/m],
+    ['errors as texts', problem({ code: 'X', detail: 'd', errors: ['b'] }, 422), /said d$/m],
+    ['no detail', problem({ code: 'X', detail: null }, 404), /404 with .* broken or foreign.*"X"/],
+    ['a refusal of a gateway', problem({ code: 400, message: 'm' }, 400), /400 with .*"message"/],
+  ];
+  for (const [what, answer, said] of cases) {
+    const odd = await serving(t, [answer]);
+    const { stdout, stderr } = await odd.call(
+      `try: cp.prices("nickel")\nexcept cp.PricesError as error: print("said", error)`,
+    );
+    t.match(stdout, said, `${what}: ${stderr}`);
+  }
+});
+
 t.test('a call that is interrupted closes its connection', async (t) => {
   let closed = () => {};
   const isClosed = new Promise<void>((resolve) => {
@@ -188,4 +251,19 @@ t.test('the key is in a header only, and is sent to no other address', async (t)
     t.match((await moved.call(ASK)).stderr, new RegExp(`PricesError: .* answered ${status}`));
   }
   t.equal(other.requests(), 0);
+  const none = await serving(t, [json(OK)]);
+  for (const call of ['prices("cps_live_a")', 'search("cps_live_a")', 'changes(after="cps_a_b")']) {
+    t.match((await none.call(`cp.${call}`)).stderr, /An argument holds a credential/, call);
+  }
+  t.equal(none.requests(), 0);
+});
+
+t.test('a page of the feed needs a position', async (t) => {
+  const known = (reply: ServerResponse) => reply.writeHead(204, { 'x-next-seq': 'abcd.7' }).end();
+  const one = await serving(t, [known]);
+  t.equal((await one.call('print(cp.changes().next_seq)')).stdout, 'abcd.7\n');
+  for (const answer of [(reply: ServerResponse) => reply.writeHead(204).end(), json(OK)]) {
+    const bare = await serving(t, [answer]);
+    t.match((await bare.call('cp.changes()')).stderr, /no Commodity Prices Service of version 3/);
+  }
 });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
+import { parse } from 'yaml';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { optionMembers } from '../../src/contract/schemas/options.ts';
 import { testDatabase } from '../support/database/database.ts';
@@ -184,12 +185,16 @@ print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
   "types": {name: str(frame[name].dtype) for name in ("date", "low", "mid", "corrections")},
   "empty": [list(empty.columns), len(empty), str(empty["mid"].dtype), str(empty["date"].dtype)],
   "exact": type(exact["mid"][0]).__name__,
+  "none": list(cp.search("zzzzzzzz").df().columns),
   "found": list(cp.search("CP-NI-0003").df()["code"]),
   "arrays": len(cp.prices("nickel", codes=frame["code"].unique(),
                           dateFrom=frame["date"].max()))}))`,
       { file: PANDAS_PYTHON },
     );
     t.equal(got.found[0], 'CP-NI-0003');
+    const openapi = new URL('../../openapi.yaml', import.meta.url);
+    const { SearchResult } = parse(readFileSync(openapi, 'utf8')).components.schemas;
+    t.same(got.none, SearchResult.required, 'an empty search has the columns of every other');
     t.ok(got.arrays > 1, 'columns of a DataFrame are filters');
     t.equal(got.rows, got.points);
     t.match(got.types, {

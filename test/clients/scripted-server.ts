@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import type t from 'tap';
 
 /** Answers one request, or leaves it without an answer. */
@@ -54,4 +56,40 @@ export async function scriptedServer(
   });
   const { port } = server.address() as AddressInfo;
   return { url: `http://127.0.0.1:${port}`, requests: () => requests };
+}
+
+/** The port of a server whose TLS handshake sends a byte every 100 ms and never ends. */
+export async function endlessTls(test: Pick<typeof t, 'teardown'>): Promise<number> {
+  const server = createTcpServer((socket) => {
+    // The beginning of a record of 16,384 bytes that holds a ServerHello.
+    socket.write(Uint8Array.of(0x16, 3, 3, 0x40, 0, 2));
+    const timer = setInterval(() => socket.write(Uint8Array.of(0)), 100);
+    socket.on('close', () => clearInterval(timer)).on('error', () => {});
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.teardown(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+/** A listener that accepts nothing, since its thread sleeps after it has sent its port. */
+const SLEEPER = `
+const { parentPort } = process.getBuiltinModule('node:worker_threads');
+const server = process.getBuiltinModule('node:net').createServer();
+server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+  parentPort.postMessage(server.address().port);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+});`;
+
+/** The port of a server whose queue is full: Linux drops each further attempt to connect. */
+export async function fullBacklog(test: Pick<typeof t, 'teardown'>): Promise<number> {
+  const worker = new Worker(SLEEPER, { eval: true });
+  const [port] = (await once(worker, 'message')) as [number];
+  const sockets = Array.from({ length: 4 }, () => connect(port, '127.0.0.1'));
+  for (const socket of sockets) socket.on('error', () => {});
+  await pause(200);
+  test.teardown(async () => {
+    for (const socket of sockets) socket.destroy();
+    await worker.terminate();
+  });
+  return port;
 }

@@ -4,13 +4,18 @@ import t from 'tap';
 import { createClient, PricesError } from '../../clients/typescript/client.js';
 import {
   closedConnection,
+  endlessTls,
+  fullBacklog,
   json,
   type Responder,
   refused,
   scriptedServer,
 } from './scripted-server.ts';
 
-const OK = { $metadata: { market: 'nickel', revision: 'abcd.1', warnings: [] }, data: [{}] };
+const OK = {
+  $metadata: { market: 'nickel', revision: 'abcd.1', warnings: [] },
+  data: [{ code: 'A' }],
+};
 const SOON = { 'retry-after': '0' };
 
 type Test = Pick<typeof t, 'teardown'>;
@@ -47,6 +52,14 @@ t.test('429, 503, 304 and cut connections are tried again, at most three times',
     t.equal((await some.client.prices('nickel')).revision, 'abcd.1');
     t.equal(some.requests(), answers.length);
   }
+  const foreign = [
+    json('<html>', { 'content-type': 'text/html', ...SOON }, 503),
+    json({ code: 'X', detail: 'd', errors: null }, SOON, 503),
+    json(OK),
+  ];
+  const page = await serving(t, foreign);
+  t.equal((await page.client.prices('nickel')).revision, 'abcd.1', 'also 503 of a proxy');
+  t.equal(page.requests(), 3);
   const all = await serving(t, [refused(503, 'overloaded', SOON)]);
   const { status, code, requestId, retryAfterMs } = await errorOf(all.client.prices('nickel'));
   t.same([status, code, requestId, retryAfterMs], [503, 'overloaded', 'r-1', 0]);
@@ -110,6 +123,19 @@ t.test('a silent server, an endless answer and a slow one end with the deadline'
   t.match(error.message, /within 700 ms/, 'undefined keeps the timeout of the client');
 });
 
+t.test('a call ends with its deadline while it connects', async (t) => {
+  const addresses = [
+    `http://127.0.0.1:${await fullBacklog(t)}`,
+    `https://127.0.0.1:${await endlessTls(t)}`,
+  ];
+  for (const url of addresses) {
+    const begun = performance.now();
+    const call = createClient({ url, key: 'key' }).prices('nickel', {}, { timeoutMs: 700 });
+    t.match((await errorOf(call)).message, /did not answer within 700 ms/, url);
+    t.ok(performance.now() - begun < 1_500, url);
+  }
+});
+
 t.test('an answer that is not of version 3 is an error that shows its beginning', async (t) => {
   const html = `<html>${'x'.repeat(100_000)}</html>`;
   const page = { 'content-type': 'text/html; charset=utf-8' };
@@ -161,6 +187,36 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
   t.match((await errorOf(call)).message, /cannot be reached: \w+/);
 });
 
+t.test('an answer that resembles one of version 3 is an error', async (t) => {
+  const of = (metadata: object) => json({ $metadata: metadata, data: [] });
+  const others: readonly (readonly [string, Responder, RegExp])[] = [
+    ['no content', (reply) => reply.writeHead(204).end(), /answered 204: no content, no answer/],
+    ['other metadata', of({ market: 'nickel', version: 4 }), /no answer of version 3: \{"\$meta/],
+    ['no warnings', of({ revision: 'abcd.1' }), /no answer of version 3: \{"\$meta/],
+    ['no list', of({ revision: 'a.1', warnings: {} }), /no answer of version 3: \{"\$meta/],
+    ['null as warning', of({ revision: 'a.1', warnings: [null] }), /no answer of version 3/],
+    ['records without codes', json({ ...OK, data: [null] }), /no answer of version 3/],
+    ['errors as null', json({ code: 'X', detail: 'd', errors: null }, {}, 400), /answered 400: d$/],
+    ['errors by name', json({ code: 'X', detail: 'd', errors: { a: ['b'] } }, {}, 422), /422: d$/],
+    ['errors as texts', json({ code: 'X', detail: 'd', errors: [null, 'b'] }, {}, 400), /400: d$/],
+    [
+      'a refusal of a gateway',
+      json({ code: 400, message: 'no healthy upstream' }, {}, 400),
+      /400: application\/json, no answer of version 3: .*no healthy upstream/,
+    ],
+    [
+      'a refusal without a text',
+      json({ code: 'X', detail: null }, {}, 400),
+      /no answer of version 3/,
+    ],
+  ];
+  for (const [what, answer, said] of others) {
+    const odd = await serving(t, [answer]);
+    t.match((await errorOf(odd.client.prices('nickel'))).message, said, what);
+    t.equal(odd.requests(), 1, `${what}: it is not asked for again`);
+  }
+});
+
 t.test('a cancelled call closes its connection and rejects with the reason', async (t) => {
   const reason = new Error('the user left');
   const begins: Responder = (reply) => {
@@ -208,6 +264,22 @@ t.test('a position of the feed comes with a page and without changes', async (t)
   const empty: Responder = (reply) => reply.writeHead(204, headers).end();
   const { client } = await serving(t, [empty]);
   t.same(await client.changes({ wait: 1 }), { data: [], nextSeq: 'abcd.7', revision: 'abcd.3' });
+  const page = json({ $metadata: { nextSeq: 'abcd.8' }, data: [] });
+  t.equal((await (await serving(t, [page])).client.changes()).nextSeq, 'abcd.8', 'no header');
+  const bare: readonly Responder[] = [
+    (reply) => reply.writeHead(204).end(),
+    json({ $metadata: {}, data: [] }, headers),
+    json(OK, headers),
+  ];
+  for (const answer of bare) {
+    const { client } = await serving(t, [answer]);
+    t.match((await errorOf(client.changes())).message, /no answer of version 3/, 'no position');
+  }
+});
+
+t.test('the case of a media type does not matter', async (t) => {
+  const { client } = await serving(t, [json(OK, { 'content-type': 'Application/JSON' })]);
+  t.equal((await client.prices('nickel')).revision, 'abcd.1');
 });
 
 t.test('pages end where an answer names no next one', async (t) => {
@@ -248,6 +320,8 @@ t.test('without a key, and with one in the address, nothing is sent', async (t) 
   for (const url of [
     'https://cps_live_abc@prices.example.com',
     'https://prices.example.com/cps_live_abc',
+    'https://prices.example.com/cps%5Flive%5Fabc',
+    'https://prices.example.com/%63ps_live_abc%zz',
     'https://user:word@prices.example.com',
     'https://prices.example.com?key=x',
     'https://prices.example.com/#key=x',
@@ -262,4 +336,13 @@ t.test('without a key, and with one in the address, nothing is sent', async (t) 
   for (const url of ['http://[::1]:3000', 'https://a.example.com/v3/prices/', 'HTTP://A/x/']) {
     t.equal(refusal({ url, key: 'key' }), 'a client', url);
   }
+  const { client, requests } = await serving(t, [json(OK)]);
+  for (const call of [
+    client.changes({ after: 'cps_live_abc' }),
+    client.prices('cps_live_abc' as 'nickel'),
+  ]) {
+    const { message } = await errorOf(call);
+    t.equal(message, 'An address must not hold a key');
+  }
+  t.equal(requests(), 0);
 });
