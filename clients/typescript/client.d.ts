@@ -14,10 +14,12 @@ type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings';
 export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 'options'> & {
     readonly options?: Omit<Schemas['MassPriceOptions'], FormatOption>;
 };
-type Decimals<T, D> = Schemas['Decimal'] extends T ? D | Extract<T, null> : DecimalsIn<T, D>;
-type DecimalsIn<T, D> = T extends object ? {
-    [Name in keyof T]: Decimals<T[Name], D>;
-} : T;
+/** Members that are integers; every other number of a record is a decimal. */
+type Count = 'corrections' | 'observations' | 'observationsLeftOut' | 'order';
+type Decimals<T, D> = T extends number ? D : T extends object ? DecimalsIn<T, D> : T;
+type DecimalsIn<T, D> = {
+    [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D>;
+};
 type Item<M extends Market> = Json<Post<M>['responses'][200]>['data'][number];
 /** A price with the dimensions of its market. D is `string` with `decimals: 'text'`. */
 export type PriceRecord<M extends Market, D = number> = DecimalsIn<Item<M>, D>;

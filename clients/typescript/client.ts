@@ -12,8 +12,10 @@ type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings';
 export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 'options'> & {
   readonly options?: Omit<Schemas['MassPriceOptions'], FormatOption>;
 };
-type Decimals<T, D> = Schemas['Decimal'] extends T ? D | Extract<T, null> : DecimalsIn<T, D>;
-type DecimalsIn<T, D> = T extends object ? { [Name in keyof T]: Decimals<T[Name], D> } : T;
+/** Members that are integers; every other number of a record is a decimal. */
+type Count = 'corrections' | 'observations' | 'observationsLeftOut' | 'order';
+type Decimals<T, D> = T extends number ? D : T extends object ? DecimalsIn<T, D> : T;
+type DecimalsIn<T, D> = { [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D> };
 type Item<M extends Market> = Json<Post<M>['responses'][200]>['data'][number];
 /** A price with the dimensions of its market. D is `string` with `decimals: 'text'`. */
 export type PriceRecord<M extends Market, D = number> = DecimalsIn<Item<M>, D>;
@@ -125,7 +127,6 @@ async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
   const members = { status, code, errors, requestId, retryAfterMs };
   throw fault(`${url} answered ${status}: ${detail}${places}${hint}`, members);
 }
-
 /** Sends a request with retries: every call only reads. */
 async function send(url: string, init: RequestInit, { signal, timeoutMs = 60_000 }: CallOptions) {
   const control = new AbortController();
@@ -150,7 +151,6 @@ async function send(url: string, init: RequestInit, { signal, timeoutMs = 60_000
     signal?.removeEventListener('abort', stop);
   }
 }
-
 /** @throws PricesError for a missing key, and for a malformed key or address */
 export function createClient<F extends Form = 'number'>(options: ClientOptions<F> = {}) {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };

@@ -1281,8 +1281,8 @@ export interface components {
             /** @constant */
             readonly status: "ok";
         };
-        /** @description An exact decimal: a number, or with decimalsAsText a string with the same digits */
-        readonly Decimal: number | string;
+        /** @description An exact decimal. With decimalsAsText it is a string with the same digits instead */
+        readonly Decimal: number;
         /** @description The exchange rates that a converted point used */
         readonly PointRates: {
             /**

@@ -1,6 +1,6 @@
 import { type Node, type Server, until } from '../../scripts/cluster.ts';
 import { codeOf, type HttpAnswer, send, type Target } from '../support/process/load.ts';
-import { type ClusterContext, restart, startNode, targetOf } from './shared.ts';
+import { type ClusterContext, count, restart, startNode, targetOf } from './shared.ts';
 import { numberOf } from './traffic.ts';
 import { commit, connect, renaming } from './writer.ts';
 
@@ -12,10 +12,16 @@ async function readsPrimary({ metricsPort }: Node): Promise<boolean> {
   return /^prices_standby 0$/m.test(text);
 }
 
-/** The primary without synchronous standbys, and a node that reads it. */
+/** `maximum_lag_on_failover` of deploy/cluster/patroni.yml, in bytes. */
+const LAG_MAX = 1_048_576;
+
+/**
+ * The primary without synchronous standbys, and a node that reads it. Patroni would promote no
+ * standby that lacks more than LAG_MAX, and this loss is forced.
+ */
 async function alone(context: ClusterContext): Promise<{ primary: Server; own: Target }> {
   const { cluster, target } = context;
-  await cluster.configure({ synchronous_mode: false });
+  await cluster.configure({ synchronous_mode: false, maximum_lag_on_failover: 1024 * LAG_MAX });
   const primary = await cluster.primary();
   await until('no commit waits', async () => {
     const { rows } = await primary.ask('show synchronous_standby_names');
@@ -43,6 +49,21 @@ async function cutOff({ cluster }: ClusterContext, primary: Server): Promise<() 
   return () => {
     for (const pid of pids) process.kill(pid, 'SIGCONT');
   };
+}
+
+/** Bytes of WAL that the best standby lacks. */
+async function lagBytes({ cluster }: ClusterContext, primary: Server): Promise<number> {
+  const { rows } = await primary.ask('select pg_current_wal_lsn() as lsn');
+  const lags = await Promise.all(
+    cluster.servers
+      .filter((each) => each !== primary)
+      .map(async (each) => {
+        const text = 'select pg_wal_lsn_diff($1, pg_last_wal_receive_lsn())::text as bytes';
+        const answer = await each.ask(text, [rows[0].lsn]);
+        return Number(answer.rows[0].bytes);
+      }),
+  );
+  return Math.min(...lags);
 }
 
 /** The last position of the feed. */
@@ -132,6 +153,7 @@ export async function lostCommits(context: ClusterContext): Promise<void> {
   const { primary, own } = await alone(context);
   const resume = await cutOff(context, primary);
   const held = await commitAlone(context, primary, own);
+  const lost = await lagBytes(context, primary);
   await primary.kill(true);
   resume();
   await until('another is the primary', async () => (await cluster.primary()) !== primary, 180_000);
@@ -160,11 +182,12 @@ export async function lostCommits(context: ClusterContext): Promise<void> {
     ['the epoch was renewed', isRenewed] as const,
     ...(await checksOf(context, held)),
   ];
-  await cluster.configure({ synchronous_mode: true });
+  await cluster.configure({ synchronous_mode: true, maximum_lag_on_failover: LAG_MAX });
   await restart(context, primary);
   await cluster.balanced();
   const wrong = checks.filter(([, holds]) => !holds).map(([name]) => name);
-  const figure = `${checks.length - wrong.length} of ${checks.length} hold`;
+  const holding = `${checks.length - wrong.length} of ${checks.length} hold`;
+  const figure = `${holding}; lost ${count(Math.round(lost / 1_024))} kB of WAL`;
   context.report('6 lost commits', figure, wrong.length === 0);
   for (const name of wrong) context.note(`does not hold: ${name}`);
 }

@@ -2,11 +2,13 @@ import Type, { type TSchema } from 'typebox';
 import { SPANS } from '../../catalog/analytics.ts';
 import { closed, Day, decimal, Instant, nullable, ref, word } from './components.ts';
 
-/** A figure of a point or summary. */
-const Decimal = Type.Unsafe({
+/**
+ * A figure of a point or summary. A union with the text form would burden every generated client,
+ * also without decimalsAsText.
+ */
+const Decimal = Type.Number({
   $id: 'Decimal',
-  description: 'An exact decimal: a number, or with decimalsAsText a string with the same digits',
-  anyOf: [Type.Number(), Type.String({ pattern: '^-?\\d+(\\.\\d+)?$' })],
+  description: 'An exact decimal. With decimalsAsText it is a string with the same digits instead',
 });
 
 const value = (description: string) => nullable(ref(Decimal), { description });

@@ -12,6 +12,7 @@ interface CheckedAnswer {
 
 interface Document {
   paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
+  components: { schemas: Record<string, object> };
 }
 
 const document: Document = parse(
@@ -21,17 +22,26 @@ const ajv = new Ajv2020({ strict: false, allErrors: true });
 formats.default(ajv);
 ajv.addSchema({ $id: 'openapi', ...document });
 
+/** The document for answers with decimalsAsText. */
+const textDocument = structuredClone(document);
+textDocument.components.schemas['Decimal'] = {
+  type: 'string',
+  pattern: '^-?[0-9]+(\\.[0-9]+)?$',
+};
+ajv.addSchema({ $id: 'openapi-text', ...textDocument });
+
 const compiled = new Map<string, ValidateFunction>();
 
 /** Builds a JSON pointer. */
 const pointer = (...parts: string[]): string =>
   parts.map((each) => `/${each.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
-function validatorAt(place: string): ValidateFunction {
-  let validate = compiled.get(place);
+function validatorAt(place: string, document: 'openapi' | 'openapi-text'): ValidateFunction {
+  const $ref = `${document}#${encodeURI(place)}`;
+  let validate = compiled.get($ref);
   if (!validate) {
-    validate = ajv.compile({ $ref: `openapi#${encodeURI(place)}` });
-    compiled.set(place, validate);
+    validate = ajv.compile({ $ref });
+    compiled.set($ref, validate);
   }
   return validate;
 }
@@ -59,15 +69,17 @@ function schemaPlace(method: string, path: string, answer: CheckedAnswer): strin
   return `${base}${pointer('content', type, 'schema')}`;
 }
 
-/** The fault of a body by the schema at a pointer; null for none. */
+/** The fault of a body by the schema at a pointer; null for none. All decimals may be text. */
 function faultAt(place: string, body: unknown): string | null {
   let validate: ValidateFunction;
   try {
-    validate = validatorAt(place);
+    validate = validatorAt(place, 'openapi');
   } catch {
     return `no schema at ${place}`;
   }
-  return validate(body) ? null : ajv.errorsText(validate.errors);
+  if (validate(body)) return null;
+  const fault = ajv.errorsText(validate.errors);
+  return validatorAt(place, 'openapi-text')(body) ? null : fault;
 }
 
 /** The pointer to the record schema of a market, from its JSON answer. */
