@@ -14,6 +14,7 @@ import {
   Reference,
   ref,
   Specification,
+  textOrNull,
   UnitOfMeasure,
   word,
 } from './components.ts';
@@ -82,7 +83,7 @@ const dimensions = Object.fromEntries(
 const PriceState = closed(
   {
     name: Type.String(),
-    shortName: nullable(Type.String()),
+    shortName: textOrNull,
     specification: ref(Specification),
     assessmentLaunchedAt: ref(AssessmentLaunchedAt),
     product: ref(Product),

@@ -13,13 +13,13 @@ import {
   LastAssessedAt,
   LatestPublishedAt,
   Metadata,
-  nullable,
   PriceCode,
   PriceCurrency,
   Product,
   Reference,
   ref,
   Specification,
+  textOrNull,
   UnitOfMeasure,
 } from './components.ts';
 import { ndjsonSchema, PriceArrow, PriceCsv, PriceParquet, PriceRows } from './formats.ts';
@@ -161,7 +161,7 @@ function recordSchema(market: Market): TObject {
     {
       code: ref(PriceCode),
       name: Type.String(),
-      shortName: nullable(Type.String()),
+      shortName: textOrNull,
       specification: ref(Specification),
       assessmentLaunchedAt: ref(AssessmentLaunchedAt),
       lastAssessedAt: ref(LastAssessedAt),

@@ -12,6 +12,7 @@ import {
   Product,
   Reference,
   ref,
+  textOrNull,
   UnitOfMeasure,
   word,
 } from './components.ts';
@@ -75,7 +76,7 @@ const SearchResult = closed(
     ),
     code: ref(PriceCode),
     name: Type.String(),
-    shortName: Type.Unsafe({ anyOf: [{ type: 'string' }, { type: 'null' }] }),
+    shortName: textOrNull,
     matched: Type.Array(ref(Matched), {
       description: 'The best match of each search word, each attribute once',
     }),
