@@ -29,6 +29,8 @@ export interface Rounds {
   readonly connections: readonly number[];
   /** Length of one burst. */
   readonly ms: number;
+  /** Leaves out bursts that take many seconds and that no target needs. */
+  readonly isQuick: boolean;
 }
 
 const shuffled = <T>(values: readonly T[]): T[] =>
@@ -124,6 +126,10 @@ export function isHeavy({ name }: Contender, workload: Workload, connections: nu
   return /^W[345]/.test(workload.name);
 }
 
+/** True if a burst takes many seconds, and no target needs it: a quick run leaves it out. */
+const isLong = ({ name }: Contender, workload: Workload): boolean =>
+  workload.name.startsWith('W4') && !['raw', 'service'].includes(name);
+
 /** Bursts per round of cheap contenders, equal for all compared ones. */
 const LIGHT_BURSTS = 3;
 
@@ -141,7 +147,7 @@ function burstsOf({ name }: Contender, workload: Workload, connections: number):
 export async function measure(
   cluster: Cluster,
   contenders: readonly Contender[],
-  { rounds, connections, ms }: Rounds,
+  { rounds, connections, ms, isQuick }: Rounds,
   between: () => Promise<void>,
 ): Promise<Sample[]> {
   const samples: Sample[] = [];
@@ -154,6 +160,7 @@ export async function measure(
         );
         for (const contender of shuffled(turns)) {
           if (isHeavy(contender, workload, many)) continue;
+          if (isQuick && isLong(contender, workload)) continue;
           const least = workload.name.startsWith('W4') ? 2 : 6;
           const length = { ms, least, limitMs: LIMIT_MS };
           const taken = await attempt(cluster, contender, workload, many, length);

@@ -40,7 +40,7 @@ const { values } = parseArgs({
 });
 
 /** A table of 250 prices of the market and as many others, and short bursts. */
-const QUICK = { points: '1300000', rounds: '2', ms: '150' };
+const QUICK = { points: '1300000', rounds: '1', ms: '150' };
 if (values.quick) Object.assign(values, QUICK);
 
 const HELP = `npm run bench -- [options]
@@ -50,7 +50,7 @@ const HELP = `npm run bench -- [options]
   --ms N        length of one burst of requests (1500)
   --growth N    points of a second, bigger table, for the growth curve (0: none)
   --keep FOLDER where that table stays, and is taken from if it is there
-  --quick       a first table in less than 5 minutes: a small table, 2 rounds of 150 ms
+  --quick       a first table in less than 5 minutes: a small table, 1 round of 150 ms
   --write       write docs/benchmarks/{report.md,results.json,*.svg}
   --only PART   formats: a million points in each format; explorer: ten prices of ten years in a
                 browser (Chromium on the path); loads: the table, and 65,000 values that are
@@ -94,7 +94,12 @@ async function measureAll(cluster: Cluster): Promise<Results> {
   const { contenders } = await startContenders(cluster);
   try {
     const connections = [1, 16, 64];
-    const rounds = { rounds: Number(values.rounds), connections, ms: Number(values.ms) };
+    const rounds = {
+      rounds: Number(values.rounds),
+      connections,
+      ms: Number(values.ms),
+      isQuick: values.quick,
+    };
     const service = served(contenders, 'service');
     const plain = served(contenders, 'service, SQL');
     const beside: PerRound[] = [];
