@@ -3,7 +3,7 @@
  * prices of 260 days, low, mid and high, from yuan per tonne to dollars per pound at the rate of
  * each day. Every contender's answers are compared with the exact ones.
  *
- *     npm ci --prefix bench && node bench/conversion.ts [rounds]
+ *     npm install --prefix bench --no-save && node bench/conversion.ts [rounds]
  */
 
 import { UNITS } from '../seeds/reference/units.ts';
@@ -45,7 +45,7 @@ async function load(name: string): Promise<Record<string, unknown>> {
     return await import(name);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    console.error(`${name} is not installed: run npm ci --prefix bench`);
+    console.error(`${name} is not installed: run npm install --prefix bench --no-save`);
     process.exit(1);
   }
 }

@@ -46,15 +46,12 @@ interface ByteReply extends Pick<Reply, 'status' | 'headers' | 'text'> {
   readonly bytes: Buffer;
 }
 
-/**
- * Sends a request.
- * @param isText true omits the check against openapi.yaml, whose numbers are no texts
- */
-async function send(options: InjectOptions & { url: string }, isText: boolean): Promise<ByteReply> {
+/** Sends a request. @throws Error if the answer is not as in openapi.yaml */
+async function send(options: InjectOptions & { url: string }): Promise<ByteReply> {
   const headers = { 'x-api-key': service.key, ...options.headers };
   const answer = await service.app.inject({ ...options, headers });
   const { statusCode, rawPayload, body } = answer;
-  const fault = isText ? null : faultOf(String(options.method), options.url, answer);
+  const fault = faultOf(String(options.method), options.url, answer);
   if (fault) throw new Error(`${fault}\n${body.slice(0, 500)}`);
   return {
     status: statusCode,
@@ -124,13 +121,12 @@ async function askBoth(
   { body, format, isNamed }: FormRequest,
 ): Promise<ByteReply> {
   const url = `/v3/prices/${slug}`;
-  const isText = body.options['decimalsAsText'] === true;
   const headers = { accept: FORMATS[format].media };
-  const post = await send({ method: 'POST', url, payload: body, headers }, isText);
+  const post = await send({ method: 'POST', url, payload: body, headers });
   const address = `${url}?${queryText(body)}`;
   const read = isNamed
-    ? await send({ method: 'GET', url: `${address}&format=${format}` }, isText)
-    : await send({ method: 'GET', url: address, headers }, isText);
+    ? await send({ method: 'GET', url: `${address}&format=${format}` })
+    : await send({ method: 'GET', url: address, headers });
   t.notMatch(read.text, /"pointer":"\/|# warning \w+ \//, 'a GET has no body to point at');
   const fit = Math.min(...[read, post].map((each) => warningsIn(each.headers).length));
   const title = `${slug} ${format} ${JSON.stringify(body)}`;

@@ -1,6 +1,7 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
+import { commit, putPoints } from '../support/prices/sample-writes.ts';
 
 const MARKET = '/v3/prices/nickel';
 const WIDE = 'includeSeries=true&layout=wide';
@@ -12,11 +13,8 @@ let services: readonly Service[];
 let small: Service;
 t.before(async () => {
   const database = await testDatabase(t, { seeded: true });
-  await database.pool.query(
-    `do $$ begin perform open_revision('a very small number'); end $$;
-     insert into series (price_id, date, low, mid, high, published_at)
-       values ((select id from price where code = 'CP-NI-0001'), '1900-01-01',
-         null, 0.0000000001, null, now())`,
+  await commit(database.pool, (client) =>
+    putPoints(client, 'CP-NI-0001', ['1900-01-01', null, '0.0000000001', null]),
   );
   services = [
     await serviceOn(t, database),

@@ -52,7 +52,7 @@ export async function allowOrigins(
 export function varyByOrigin(app: FastifyInstance): void {
   app.addHook('onSend', (_request, reply, payload, done) => {
     const vary = reply.getHeader('vary');
-    // The Vary of @fastify/cors, which a refusal keeps.
+    // A refusal keeps the header that @fastify/cors has set.
     if (vary !== 'Origin') reply.header('vary', vary === undefined ? 'Origin' : `${vary}, Origin`);
     done(null, payload);
   });

@@ -5,6 +5,7 @@ import { seededDatabase, testDatabase } from '../../support/database/database.ts
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { readArrow } from '../../support/prices/arrow.ts';
 import { csvRecords, parseCsv } from '../../support/prices/csv.ts';
+import { commit, putPoints } from '../../support/prices/sample-writes.ts';
 
 const ARROW = 'application/vnd.apache.arrow.stream';
 const EVERYTHING = {
@@ -129,11 +130,8 @@ t.test('warnings are in headers, and an option without use is refused', async (t
 
 t.test('a number beyond the digits of a column is refused before the first byte', async (t) => {
   const database = await testDatabase(t, { seeded: true });
-  await database.pool.query(
-    `do $$ begin perform open_revision('a very small number'); end $$;
-     insert into series (price_id, date, low, mid, high, published_at)
-       values ((select id from price where code = 'CP-NI-0001'), '1900-01-01',
-         null, 0.0000000001, null, now())`,
+  await commit(database.pool, (client) =>
+    putPoints(client, 'CP-NI-0001', ['1900-01-01', null, '0.0000000001', null]),
   );
   const service = await serviceOn(t, database);
   const url = '/v3/prices/nickel?codes=CP-NI-0001&includeSeries=true&unitOfMeasure=Troy+ounce';
