@@ -27,6 +27,10 @@ for (const [screen, options] of Object.entries(SCREENS)) {
       await page.goto(`${explorer.address}/docs/problems`);
       await keepPicture(page, `${screen}-problems`, false);
       await page.goto(`${explorer.address}/docs`, { waitUntil: 'networkidle' });
+      const badge = page.locator('pre.version').first();
+      const background = 'getComputedStyle(document.querySelector("pre.version")).backgroundColor';
+      await badge.waitFor();
+      t.equal(await page.evaluate(background), 'rgba(0, 0, 0, 0)', 'the version is readable');
       await keepPicture(page, `${screen}-docs`, false);
       await page.goto(`${explorer.address}/explorer#key=nonsense`);
       await page.getByRole('alert').waitFor();
