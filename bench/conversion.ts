@@ -14,10 +14,10 @@ import {
   type ValueName,
 } from '../src/conversion/columns.ts';
 import { convertedPoints, exactValue, observe } from '../src/conversion/convert.ts';
-import { decimalText } from '../src/conversion/decimal.ts';
 import { outcomeOf } from '../src/conversion/outcome.ts';
 import { currencyRates, type RateTable } from '../src/conversion/rate-table.ts';
 import { BY_RULE, RoundedColumn } from '../src/conversion/rounding.ts';
+import { decimalText } from '../src/std/decimal.ts';
 
 const PRICES = 250;
 const DAYS = 260;

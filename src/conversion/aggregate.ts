@@ -1,5 +1,5 @@
 import type { Method, Period } from '../catalog/analytics.ts';
-import { POWERS } from '../std/powers.ts';
+import { POWERS } from '../std/decimal.ts';
 import { NO_DAY, periodOf } from './calendar.ts';
 import {
   type Columns,

@@ -1,7 +1,6 @@
-import { POWERS } from '../std/powers.ts';
+import { POWERS, powerOf10 } from '../std/decimal.ts';
 import { NO_DAY } from './calendar.ts';
 import type { Columns, DecimalColumn, FxColumns, PointColumns, ValueName } from './columns.ts';
-import { powerOf10 } from './decimal.ts';
 import { type CurrencyRates, type RatePair, rateDay, rateScale, scaledRate } from './rate-table.ts';
 import type { Rational } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';

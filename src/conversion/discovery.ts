@@ -1,6 +1,6 @@
 import { dayText } from '../std/days.ts';
+import { decimalText, powerOf10 } from '../std/decimal.ts';
 import { Slice } from '../std/turns.ts';
-import { decimalText, powerOf10 } from './decimal.ts';
 import {
   type CurrencyRates,
   hasRate,

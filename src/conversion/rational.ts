@@ -1,4 +1,4 @@
-import { type Decimal, decimalOf, powerOf10 } from './decimal.ts';
+import { type Decimal, decimalOf, powerOf10 } from '../std/decimal.ts';
 
 /** An exact fraction; the denominator is greater than 0. Not necessarily in lowest terms. */
 export interface Rational {

@@ -1,6 +1,12 @@
-import { EXACT_POWER_MAX, POWERS } from '../std/powers.ts';
+import {
+  type Decimal,
+  decimalText,
+  EXACT_POWER_MAX,
+  POWERS,
+  powerOf10,
+  trimmed,
+} from '../std/decimal.ts';
 import type { DecimalColumn } from './columns.ts';
-import { type Decimal, decimalText, powerOf10, trimmed } from './decimal.ts';
 import type { Rational } from './rational.ts';
 
 /** Rounding of computed numbers, half-even: to `decimals`, or by the rule below if null. */

@@ -1,8 +1,8 @@
 import { SPANS, type Span } from '../catalog/analytics.ts';
 import { dayText } from '../std/days.ts';
+import { decimalText } from '../std/decimal.ts';
 import { endOfYearBefore, monthsBefore, NO_DAY } from './calendar.ts';
 import { exactValue, type Observations } from './convert.ts';
-import { decimalText } from './decimal.ts';
 import { minus, over, type Rational, times } from './rational.ts';
 import { type Rounding, roundedText } from './rounding.ts';
 

@@ -1,5 +1,5 @@
 import { matchKey } from '../catalog/match-key.ts';
-import { decimalOf, decimalText } from './decimal.ts';
+import { decimalOf, decimalText } from '../std/decimal.ts';
 import { nearestDouble, over, type Rational, rationalText, reduced } from './rational.ts';
 
 /** A unit of measure, for conversion. */

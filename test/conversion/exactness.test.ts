@@ -2,9 +2,9 @@ import t from 'tap';
 import type { UnitSlug } from '../../seeds/reference/units.ts';
 import { type Columns, VALUE_NAMES, type ValueName } from '../../src/conversion/columns.ts';
 import { type Conversion, convertedPoints, observe } from '../../src/conversion/convert.ts';
-import { decimalText } from '../../src/conversion/decimal.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { RoundedColumn, roundExact } from '../../src/conversion/rounding.ts';
+import { decimalText } from '../../src/std/decimal.ts';
 import { expected } from './oracle.ts';
 import {
   CURRENCY,

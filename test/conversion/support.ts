@@ -1,9 +1,9 @@
 import { UNITS, type UnitSlug } from '../../seeds/reference/units.ts';
 import type { Columns, DecimalColumn } from '../../src/conversion/columns.ts';
-import { decimalText } from '../../src/conversion/decimal.ts';
 import { currencyRates, type RateTable } from '../../src/conversion/rate-table.ts';
 import type { Unit } from '../../src/conversion/units.ts';
 import { dayNumber } from '../../src/std/days.ts';
+import { decimalText } from '../../src/std/decimal.ts';
 
 /** A point as texts: date, low, mid, high; null where there is no low or high. */
 export type PointTexts = readonly [

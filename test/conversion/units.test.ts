@@ -1,7 +1,7 @@
 import t from 'tap';
-import { decimalOf, decimalText } from '../../src/conversion/decimal.ts';
 import { nearestDouble, reduced } from '../../src/conversion/rational.ts';
 import { type Unit, unitFactor, unitNamed } from '../../src/conversion/units.ts';
+import { decimalOf, decimalText } from '../../src/std/decimal.ts';
 import { ALL_UNITS, unitOf } from './support.ts';
 
 const between = (from: Parameters<typeof unitOf>[0], to: Parameters<typeof unitOf>[0]) =>

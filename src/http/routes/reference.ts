@@ -3,7 +3,6 @@ import { flatReader } from '../../contract/request/query.ts';
 import { brokenBy } from '../../contract/request/validate.ts';
 import { ref } from '../../contract/schemas/components.ts';
 import { CurrencyList, RateList, RateQuery, UnitList } from '../../contract/schemas/reference.ts';
-import { decimalOf, decimalText } from '../../conversion/decimal.ts';
 import { CROSS_DECIMALS, dayRates, rateSpan } from '../../conversion/discovery.ts';
 import { rateSource } from '../../conversion/rates.ts';
 import { roundingText } from '../../conversion/rounding.ts';
@@ -12,6 +11,7 @@ import type { Violation } from '../../errors.ts';
 import type { Sources } from '../../prices/answer.ts';
 import { currencyNamed, unknownCurrency } from '../../prices/conversion/outcomes.ts';
 import type { References } from '../../prices/select/references.ts';
+import { decimalOf, decimalText } from '../../std/decimal.ts';
 import { checkAcceptsJson, checkNoChoice } from '../reply/accept.ts';
 import { sendTagged } from '../reply/send.ts';
 import {

@@ -1,5 +1,5 @@
 import { dayOf } from '../../std/days.ts';
-import { exactPower } from '../../std/powers.ts';
+import { exactPower } from '../../std/decimal.ts';
 import { microsOf } from '../parsing/dates.ts';
 import { type ExactDecimal, exactDecimal } from '../parsing/decimals.ts';
 import type { StagedValue } from './validate.ts';

@@ -1,5 +1,5 @@
 import { dayNumber, dayOf } from '../../std/days.ts';
-import { exactPower } from '../../std/powers.ts';
+import { exactPower } from '../../std/decimal.ts';
 import { DATE_MIN, daysIn, microsOf } from '../parsing/dates.ts';
 import { DECIMALS_MAX, DIGITS_MAX, type ExactDecimal } from '../parsing/decimals.ts';
 import type { PointFieldIndexes } from '../records/source-record.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
 import { dayText } from '../../std/days.ts';
-import { exactPower } from '../../std/powers.ts';
+import { exactPower } from '../../std/decimal.ts';
 import type { Descriptions } from '../descriptions/descriptions.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import type { ExactDecimal } from '../parsing/decimals.ts';

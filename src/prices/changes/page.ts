@@ -1,11 +1,11 @@
 import type { Kysely } from 'kysely';
 import { marketOf } from '../../catalog/markets.ts';
-import { decimalOf, decimalText } from '../../conversion/decimal.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf, wireText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { type Problem, startAgain } from '../../errors.ts';
+import { decimalOf, decimalText } from '../../std/decimal.ts';
 import { Slice } from '../../std/turns.ts';
 import type { ReferenceReader, References } from '../select/references.ts';
 import { attributesOf, currencyAndUnitOf } from '../write/record.ts';

@@ -1,5 +1,5 @@
 import type { Columns } from '../../conversion/columns.ts';
-import { exactPower } from '../../std/powers.ts';
+import { exactPower } from '../../std/decimal.ts';
 import { SeriesCollector } from './columns.ts';
 
 /** Length of the signature, flags and extension length that begin a binary COPY. */

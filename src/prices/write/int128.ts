@@ -1,5 +1,5 @@
 import type { DecimalColumn } from '../../conversion/columns.ts';
-import { POWERS } from '../../std/powers.ts';
+import { POWERS } from '../../std/decimal.ts';
 
 /** Digits of a number of 128 bits at most, as Parquet and Arrow allow them. */
 export const PRECISION = 38;

@@ -1,9 +1,22 @@
-const powers: bigint[] = [1n];
+/* Exact decimals: powers of ten as doubles and as bigints, and decimals of any length. */
 
-/** 10^`exponent`, exactly. @param exponent an integer of at least 0 */
+/** Powers of ten that a double holds exactly, by exponent: 10^0 to 10^22. */
+export const POWERS = Float64Array.from({ length: 23 }, (_, exponent) => 10 ** exponent);
+
+/** Greatest exponent of `POWERS`. */
+export const EXACT_POWER_MAX = 22;
+
+/** 10^`exponent` as a double, exactly. @param exponent from 0 to `EXACT_POWER_MAX` */
+export const exactPower = (exponent: number): number => POWERS[exponent] as number;
+
+const bigPowers: bigint[] = [1n];
+
+/** 10^`exponent` as a bigint. @param exponent an integer of at least 0 */
 export function powerOf10(exponent: number): bigint {
-  for (let next = powers.length; next <= exponent; next += 1) powers.push(10n ** BigInt(next));
-  return powers[exponent] as bigint;
+  for (let next = bigPowers.length; next <= exponent; next += 1) {
+    bigPowers.push(10n ** BigInt(next));
+  }
+  return bigPowers[exponent] as bigint;
 }
 
 /** An exact decimal: `digits` / 10^`scale`. */
