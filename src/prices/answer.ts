@@ -26,10 +26,8 @@ import type { Snapshot, SnapshotReader } from './snapshot.ts';
 import { type Answer, contentsOfAll, type RecordContext, type Writer } from './write/contents.ts';
 import { csvWriter } from './write/csv.ts';
 import { jsonWriter, ndjsonWriter } from './write/json.ts';
-import { columnsOf, headerRow, recordRows } from './write/rows.ts';
-import type { TableSlices } from './write/table.ts';
-import { checkTable } from './write/table-check.ts';
-import { warningLines, warningRows } from './write/warning-rows.ts';
+import { columnsOf, headerRow, recordRows, textCell } from './write/rows.ts';
+import { checkTable, type TableSlices } from './write/table.ts';
 import { checkWide, wideSlices } from './write/wide.ts';
 
 /** The readers of an answer: prices, reference data, rates and series. */
@@ -165,6 +163,33 @@ const WRITERS: Readonly<Record<Exclude<Format, TableFormat>, (plan: Plan) => Wri
   ndjson: () => ndjsonWriter,
   rows: () => rowsWriter,
 };
+
+/** Warnings in one slice: there may be one for each record. */
+const WARNINGS_PER_SLICE = 200;
+
+function* warningSlices(
+  warnings: readonly Warning[],
+  line: (warning: Warning) => string,
+): Generator<Buffer> {
+  for (let at = 0; at < warnings.length; at += WARNINGS_PER_SLICE) {
+    const some = warnings.slice(at, at + WARNINGS_PER_SLICE);
+    yield Buffer.from(some.map(line).join(''));
+  }
+}
+
+/**
+ * Warnings as the last rows of a CSV, each in the first cell after `# warning`. No code begins with
+ * that text.
+ */
+const warningRows = (warnings: readonly Warning[], columns: number): Iterable<Buffer> =>
+  warningSlices(warnings, ({ code, pointer, detail }) => {
+    const cell = textCell(`# warning ${code} ${pointer}: ${detail}`);
+    return `${cell}${','.repeat(columns - 1)}\r\n`;
+  });
+
+/** Warnings as the last lines of NDJSON: objects with one member, `warning`. */
+const warningLines = (warnings: readonly Warning[]): Iterable<Buffer> =>
+  warningSlices(warnings, (warning) => `${JSON.stringify({ warning })}\n`);
 
 /** The warnings after the last record, if the request wants them as rows. */
 function lastRows(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { textCell } from '../../../src/prices/write/csv-cell.ts';
+import { textCell } from '../../../src/prices/write/rows.ts';
 import { parseCsv } from '../../support/prices/csv.ts';
 
 t.test('a text that a spreadsheet would run gets an apostrophe before it', async (t) => {

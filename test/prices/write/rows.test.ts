@@ -1,6 +1,6 @@
 import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
-import { textCell } from '../../../src/prices/write/csv-cell.ts';
+import { textCell } from '../../../src/prices/write/rows.ts';
 import { seededDatabase } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { csvRecords, parseCsv } from '../../support/prices/csv.ts';
