@@ -1,9 +1,22 @@
+import type { KeyLimits } from '../limits/limits.ts';
 import { ambiguousCredentials, invalidToken, keyAsToken, missingCredentials } from './refusals.ts';
 
 /** The one credential of a request, unchecked. Its text is a secret: never log it. */
 interface Credential {
   readonly kind: 'key' | 'token';
   readonly text: string;
+}
+
+/** The owner of a checked credential. */
+export interface Principal {
+  readonly kind: 'key' | 'token';
+  /** The public id of the key, or the subject of the token; neither is a secret. */
+  readonly id: string;
+  readonly scopes: ReadonlySet<string>;
+  /** Expiry of the credential (RFC 3339, UTC); null if it does not expire. */
+  readonly expiresAt: string | null;
+  /** The key's own limits; null members default to the limits of the service. */
+  readonly limits: KeyLimits | null;
 }
 
 /** RFC 6750, section 2.1: one space, then a b64token. The scheme's case does not matter. */

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import type { Principal } from '../auth/principal.ts';
+import type { Principal } from '../auth/credentials.ts';
 import type { PriceBook } from '../book/book.ts';
 import type { Scope } from '../catalog/scopes.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';

@@ -7,7 +7,7 @@ import type { Database } from '../../db/schema.ts';
 import { sharedLoad } from '../../db/shared-work.ts';
 import { Problem } from '../../errors.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
-import type { Principal } from '../principal.ts';
+import type { Principal } from '../credentials.ts';
 import { authUnavailable, expiredApiKey, invalidApiKey, revokedApiKey } from '../refusals.ts';
 import { publicIdOf } from './format.ts';
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { Principal } from '../principal.ts';
+import type { Principal } from '../credentials.ts';
 import { expiredToken, invalidToken } from '../refusals.ts';
 
 const reject = (why: string): never => {

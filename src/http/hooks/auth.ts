@@ -8,10 +8,9 @@ import type {
   RouteOptions,
 } from 'fastify';
 import type { Kysely } from 'kysely';
-import { credentialOf } from '../../auth/credentials.ts';
+import { credentialOf, type Principal } from '../../auth/credentials.ts';
 import { publicIdOf } from '../../auth/keys/format.ts';
 import { cachedKeys, type FindApiKey, findKey, verifyKey } from '../../auth/keys/verify.ts';
-import type { Principal } from '../../auth/principal.ts';
 import {
   authUnavailable,
   insufficientScope,

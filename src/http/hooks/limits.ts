@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import type { Principal } from '../../auth/principal.ts';
+import type { Principal } from '../../auth/credentials.ts';
 import { Problem } from '../../errors.ts';
 import { monotonicMs, type Rate, type RateDecision } from '../../limits/bucket.ts';
 import { clientNetwork, type Limits } from '../../limits/limits.ts';

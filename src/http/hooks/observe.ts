@@ -6,7 +6,7 @@ import type {
   FastifyRequest,
   onRequestHookHandler,
 } from 'fastify';
-import type { Principal } from '../../auth/principal.ts';
+import type { Principal } from '../../auth/credentials.ts';
 import { DatabaseFailure } from '../../db/failures.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Principal } from '../../auth/principal.ts';
+import type { Principal } from '../../auth/credentials.ts';
 import { insufficientScope } from '../../auth/refusals.ts';
 import { marketOf } from '../../catalog/markets.ts';
 import { allows, marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
