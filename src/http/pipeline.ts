@@ -9,11 +9,11 @@ import type { Limits } from '../limits/limits.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
+import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
 import type { Refusals } from './edge/refuse.ts';
 import { stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
-import { allowOrigins, openPreflights, varyByOrigin } from './hooks/cors.ts';
 import {
   acquireSlot,
   admitOpen,
@@ -33,7 +33,6 @@ import {
   trace,
 } from './hooks/observe.ts';
 import { usage } from './hooks/usage.ts';
-import { originsOf } from './origins.ts';
 import { problems } from './problems.ts';
 import { RequestWork } from './work.ts';
 

@@ -8,8 +8,8 @@ import Fastify, {
 } from 'fastify';
 import type { Config } from '../../config/config.ts';
 import { Problem } from '../../errors.ts';
+import { corsHeaders, originsOf } from '../cors.ts';
 import { requestIdOf, SECURITY_HEADERS } from '../head.ts';
-import { corsHeaders, originsOf } from '../origins.ts';
 import { problemOf, sendProblem } from '../problems.ts';
 import { delayClose, type Handler, Pipelines } from './http-pipelining.ts';
 import { isTimeout, type Refusals } from './refuse.ts';

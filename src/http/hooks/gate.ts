@@ -3,9 +3,9 @@ import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem } from '../../errors.ts';
 import { type QueueBounds, type QueueGroup, type Release, Semaphore } from '../../std/semaphore.ts';
 import { isOpen, isWaiting } from '../context.ts';
+import { corsHeaders } from '../cors.ts';
 import type { Refusals } from '../edge/refuse.ts';
 import { hasOneHost, SECURITY_HEADERS } from '../head.ts';
-import { corsHeaders } from '../origins.ts';
 import { shownPath } from '../problems.ts';
 
 const overloaded = (): Problem =>

@@ -1,6 +1,15 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import fastifyCors from '@fastify/cors';
 import type { FastifyInstance } from 'fastify';
-import { EXPOSED } from '../origins.ts';
+
+/*
+ * CORS: pages of the origins in `CORS_ORIGINS` may read responses. @fastify/cors adds the headers
+ * to responses of the hooks, and `corsHeaders` adds them to those that are sent without hooks.
+ */
+
+/** The origins of `CORS_ORIGINS`. */
+export const originsOf = (setting: string): ReadonlySet<string> =>
+  new Set(setting.split(',').filter((origin) => origin !== ''));
 
 /** Request headers that a page may send. */
 const ALLOWED = [
@@ -15,6 +24,22 @@ const ALLOWED = [
 
 /** Seconds for which a browser caches a preflight. */
 const PREFLIGHT_SECONDS = 600;
+
+/** Response headers that a page may read, in addition to the safelisted ones. */
+const EXPOSED = [
+  'content-disposition',
+  'etag',
+  'link',
+  'ratelimit',
+  'retry-after',
+  'x-data-revision',
+  'x-min-revision-unknown',
+  'x-next-cursor',
+  'x-next-seq',
+  'x-request-id',
+  'x-warnings',
+  'x-warnings-count',
+];
 
 /**
  * Gives the OPTIONS route of @fastify/cors its access rule: a preflight has no credential. Call it
@@ -56,4 +81,25 @@ export function varyByOrigin(app: FastifyInstance): void {
     if (vary !== 'Origin') reply.header('vary', vary === undefined ? 'Origin' : `${vary}, Origin`);
     done(null, payload);
   });
+}
+
+const NO_HEADERS: Readonly<Record<string, string>> = {};
+const VARYING: Readonly<Record<string, string>> = { vary: 'Origin' };
+const EXPOSED_TEXT = EXPOSED.join(', ');
+
+/**
+ * The CORS headers of a response that is sent without hooks, equal to those of @fastify/cors.
+ * Rejections under overload use it, because it costs one lookup.
+ */
+export function corsHeaders(
+  origins: ReadonlySet<string>,
+  { origin }: IncomingHttpHeaders,
+): Readonly<Record<string, string>> {
+  if (origins.size === 0) return NO_HEADERS;
+  if (origin === undefined || !origins.has(origin)) return VARYING;
+  return {
+    ...VARYING,
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': EXPOSED_TEXT,
+  };
 }
