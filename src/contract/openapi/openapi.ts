@@ -1,7 +1,6 @@
 import { MARKETS } from '../../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../../errors.ts';
 import { llmsText } from '../llms.ts';
-import { sharedParameters } from '../request/parameters.ts';
 import { CHANGE_COMPONENTS } from '../schemas/changes.ts';
 import { COMPONENTS, Me, paragraphs } from '../schemas/components.ts';
 import { FORMATS } from '../schemas/formats.ts';
@@ -275,6 +274,26 @@ function complete(
     operation.responses[status] = { $ref: `#/components/responses/Refusal${status}` };
   }
 }
+
+/** Together they form one valid request, because the API page fills in all of them. */
+const PARAMETER_EXAMPLES: Readonly<Record<string, unknown>> = {
+  dateFrom: '2026-06-01',
+  dateTo: '2026-06-30',
+  includeSeries: true,
+};
+
+/**
+ * Moves parameters to the components of the document, because markets share most of them.
+ * @param components receives each parameter that it lacks
+ * @returns references to the components
+ */
+const sharedParameters = (parameters: readonly object[], components: OpenApiMap): object[] =>
+  parameters.map((each) => {
+    const { name } = each as { readonly name: string };
+    const example = PARAMETER_EXAMPLES[name];
+    components[name] ??= example === undefined ? each : { ...each, example };
+    return { $ref: `#/components/parameters/${name}` };
+  });
 
 /** Adds error responses, headers and examples to the document that the routes produced. */
 export function completed<T extends object>(document: T): T {

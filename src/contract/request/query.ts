@@ -1,7 +1,9 @@
-import type { TObject, TSchema } from 'typebox';
+import Type, { type TObject, type TSchema } from 'typebox';
+import { METHODS, PERIODS } from '../../catalog/analytics.ts';
 import { nearest } from '../../catalog/nearest.ts';
 import { shown, type Violation } from '../../errors.ts';
 import { maskedEncoded } from '../../std/secrets.ts';
+import { closed, word } from '../schemas/components.ts';
 import { FORMAT_NAMES, type Format } from '../schemas/formats.ts';
 import type { MarketSchemas } from '../schemas/market.ts';
 import { escapePointer, parameterPointer } from '../schemas/problem.ts';
@@ -120,6 +122,28 @@ function membersOf({ filters, options }: MarketSchemas): ReadonlyMap<string, Bod
 }
 
 const FORMAT = 'format';
+
+/** The parameters whose notation differs from that of a request body. */
+const OWN_PARAMETERS: Readonly<Record<string, TSchema>> = {
+  aggregate: Type.Optional(
+    Type.String({
+      pattern: `^(${PERIODS.join('|')}):(${METHODS.join('|')})$`,
+      description: 'One point for each period, `period:method`, such as `month:average`',
+    }),
+  ),
+  [FORMAT]: Type.Optional(
+    word(FORMAT_NAMES, { description: 'Format of the response; overrides Accept' }),
+  ),
+};
+
+/**
+ * The parameters of `GET /v3/prices/<slug>`: every filter and option of the request body. A list
+ * is a repeated parameter.
+ */
+export function parametersOf({ filters, options }: MarketSchemas): TObject {
+  const members: Record<string, TSchema> = { ...filters.properties, ...options.properties };
+  return closed({ ...members, ...OWN_PARAMETERS });
+}
 
 /** The violation of an unknown parameter. */
 function unknownParameter(name: string, legal: readonly string[]): Violation {

@@ -1,10 +1,9 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import type { Market } from '../../catalog/markets.ts';
-import { marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
-import { parametersOf } from '../../contract/request/parameters.ts';
-import { queryReader, strayParameters } from '../../contract/request/query.ts';
+import { allows, marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
+import { parametersOf, queryReader, strayParameters } from '../../contract/request/query.ts';
 import { type BodyCheck, bodyCheckOf, type SentBody } from '../../contract/request/validate.ts';
-import { ref } from '../../contract/schemas/components.ts';
+import { MarketList, ref } from '../../contract/schemas/components.ts';
 import { FORMATS, pricesContent } from '../../contract/schemas/formats.ts';
 import { filtersOf, type MarketSchemas } from '../../contract/schemas/market.ts';
 import { headAt } from '../../db/newest-revision.ts';
@@ -12,6 +11,7 @@ import { revisionText } from '../../db/revisions.ts';
 import { Problem } from '../../errors.ts';
 import type { Sources } from '../../prices/answer.ts';
 import { planOf, type RequestOrigin } from '../../prices/plan/plan.ts';
+import { extentReader, marketList } from '../../prices/select/market-list.ts';
 import { turn } from '../../std/turns.ts';
 import { checkNoChoice, formatOf } from '../reply/accept.ts';
 import { codingOf, sendTagged } from '../reply/send.ts';
@@ -21,7 +21,34 @@ import {
   requestKey,
   sendPrices,
 } from '../reply/send-prices.ts';
-import { NOT_MODIFIED, postOperation, readOperation, valuesOperation } from './operations.ts';
+import {
+  listOperation,
+  NOT_MODIFIED,
+  postOperation,
+  readOperation,
+  valuesOperation,
+} from './operations.ts';
+
+/** `GET /v3/prices`: all markets, with details of those that the credential can read. */
+export function marketsRoute(app: FastifyInstance, sources: Sources): void {
+  const extentsAt = extentReader(sources.db);
+  app.get('/v3/prices', {
+    config: { access: 'any' },
+    preParsing: async (request) => checkNoChoice(request),
+    schema: {
+      ...listOperation,
+      response: { 200: { description: 'The markets', ...ref(MarketList) }, ...NOT_MODIFIED },
+    },
+    handler: async (request, reply) => {
+      const { principal, work } = request.context;
+      const scopes = principal?.scopes ?? new Set<string>();
+      const newest = await work.until(request.context.newest);
+      const extents = await work.until(extentsAt(newest));
+      const data = marketList(extents, (scope) => allows(scopes, scope));
+      return sendTagged(request, reply, FORMATS.json.type, JSON.stringify({ data }));
+    },
+  });
+}
 
 /** Rejects the body of a GET, whose filters would be ignored. */
 function rejectBody(request: FastifyRequest): void {
