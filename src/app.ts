@@ -43,8 +43,8 @@ import { sqlSelector } from './prices/select/select.ts';
 import { vocabularyReader } from './prices/select/vocabulary.ts';
 import { sqlSeries } from './prices/series/from-sql.ts';
 import { snapshotReader } from './prices/snapshot.ts';
+import { VERSION } from './std/program.ts';
 import type { Tracing } from './tracing/tracing.ts';
-import { VERSION } from './version.ts';
 
 interface AppOptions {
   readonly config: Config;

@@ -5,7 +5,7 @@ import { escapeIdentifier } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../std/program.ts';
 import { copyStatement, lineEnds, linesOf, rowsOf } from './copy.ts';
 import { type ArchiveFormat, type ArchiveProgress, MANIFEST_FILE } from './format.ts';
 import {

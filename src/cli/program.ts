@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command, Help, type Option } from 'commander';
-import { PROGRAM } from '../std/program.ts';
+import { PROGRAM, VERSION } from '../std/program.ts';
 import { command, option } from './command.ts';
 import { addWithdraw } from './load/withdraw.ts';
 import { addMcp } from './mcp/mcp.ts';
@@ -24,11 +23,6 @@ Examples:
   ${PROGRAM} keys create --name "desk 4" --scope prices:nickel
   ${PROGRAM} load ecb eurofxref-hist.zip
   ${PROGRAM} db migrate --status --json`;
-
-const versionOf = (): string => {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-};
 
 const addServe = command({
   name: 'serve',
@@ -107,7 +101,7 @@ export async function makeProgram(words?: readonly string[]): Promise<Command> {
   const program = new Command('commodity-prices')
     .description('Commodity Prices Service: commands for operators.')
     .usage('<command> [options]')
-    .version(versionOf())
+    .version(VERSION)
     .showHelpAfterError('(add --help for the commands and their options)')
     .exitOverride()
     .configureHelp({ optionDescription })

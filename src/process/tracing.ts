@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { tracingSettingsOf } from '../config/tracing.ts';
+import { VERSION } from '../std/program.ts';
 import type { Tracing } from '../tracing/tracing.ts';
-import { VERSION } from '../version.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { logStateChange } from './state-changes.ts';
+import { logStateChange } from './log.ts';
 
 const TOPIC = 'traces';
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/std/program.ts';
 import { seededDatabase, testDatabase } from '../support/database/database.ts';
 import {
   inRevision,

@@ -11,7 +11,6 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LAYERS: Readonly<Record<string, string>> = {
   catalog: 'std',
   std: '',
-  version: '',
   errors: 'std',
   config: 'std',
   contract: 'catalog errors std',
@@ -25,22 +24,19 @@ const LAYERS: Readonly<Record<string, string>> = {
   prices: 'catalog contract conversion db errors std',
   book: 'catalog contract conversion db prices std',
   ingest: 'catalog db errors std',
-  archive: 'db std version',
+  archive: 'db std',
   verify: 'catalog db',
   http: 'auth book catalog config contract db errors limits metrics prices std tracing',
-  'http/reply': 'book catalog contract db errors prices std version',
-  'http/routes':
-    'auth catalog contract conversion db errors http http/reply limits prices std version',
+  'http/reply': 'book catalog contract db errors prices std',
+  'http/routes': 'auth catalog contract conversion db errors http http/reply limits prices std',
   app:
     'book catalog config contract conversion db errors http http/routes limits metrics prices ' +
-    'tracing version',
-  process:
-    'auth catalog config contract db errors ingest metrics prices app std version limits ' +
-    'tracing',
+    'std tracing',
+  process: 'auth catalog config contract db errors ingest metrics prices app std limits tracing',
   server: 'config metrics process std',
   cli:
     'archive auth catalog config contract db errors ingest limits prices http/routes app server ' +
-    'process std verify version',
+    'process std verify',
 };
 
 /** Folders that may import a package or use `process`. */

@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import type { Command } from 'commander';
 import { CLIENT_SECRETS, secretsFromFiles } from '../../config/environment.ts';
 import { UsageError } from '../../std/exit.ts';
-import { PROGRAM } from '../../std/program.ts';
-import { VERSION } from '../../version.ts';
+import { PROGRAM, VERSION } from '../../std/program.ts';
 import { command, option } from '../command.ts';
 
 /** Default timeout of a call in seconds; clients of the protocol time out after 60. */

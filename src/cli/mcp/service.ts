@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { UsageError } from '../../std/exit.ts';
+import { VERSION } from '../../std/program.ts';
 import { masked, maskedEncoded } from '../../std/secrets.ts';
-import { VERSION } from '../../version.ts';
 
 /** Maximum number of retries of a call after 429 or 503. */
 const RETRIES = 3;

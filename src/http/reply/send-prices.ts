@@ -22,8 +22,8 @@ import type { Snapshot } from '../../prices/snapshot.ts';
 import type { Answer, Metadata } from '../../prices/write/contents.ts';
 import { type Body, BodyStream, batched } from '../../std/body.ts';
 import type { CodingPreference } from '../../std/negotiation.ts';
+import { VERSION } from '../../std/program.ts';
 import { turn } from '../../std/turns.ts';
-import { VERSION } from '../../version.ts';
 import {
   BYTES_MIN,
   cacheHeaders,

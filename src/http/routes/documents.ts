@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import { llmsText } from '../../contract/llms.ts';
 import { completed, descriptionOf, type RequestLimits } from '../../contract/openapi/openapi.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../errors.ts';
-import { VERSION } from '../../version.ts';
+import { VERSION } from '../../std/program.ts';
 import { sharedHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
 import { documentOperation, llmsOperation, NOT_MODIFIED, type Operation } from './operations.ts';
