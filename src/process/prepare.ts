@@ -10,8 +10,7 @@ import { examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
 import type { BannerData } from './banner.ts';
 import { requireSystem } from './check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
-import { ownSecret, withDevelopmentSecret } from './development.ts';
-import { isSet } from './environment.ts';
+import { isSet, ownSecret, withDevelopmentSecret } from './environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
 const DEMO_NAME = 'demo';
