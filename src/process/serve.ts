@@ -13,7 +13,7 @@ import { addressOf } from './banner.ts';
 import { checkDatabase } from './check-database.ts';
 import { sentenceOf } from './failure.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { logStateChange, type StateChange } from './state-changes.ts';
+import { logStateChange, type StateChange } from './log.ts';
 
 /**
  * Listen backlog; the kernel may cap it. A client whose connection attempt is dropped retries only

@@ -8,9 +8,9 @@ import { clusterExposition } from '../metrics/metrics.ts';
 import { EXIT, ExpectedError } from '../std/exit.ts';
 import { addressOf } from './banner.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import { logWorkerStates } from './log.ts';
 import { serveMetrics } from './metrics-server.ts';
 import type { Prepared } from './prepare.ts';
-import { logWorkerStates } from './state-changes.ts';
 
 /**
  * Node options of the service. The default young generation grows to twice this size, and a process

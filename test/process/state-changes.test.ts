@@ -1,11 +1,7 @@
 import cluster from 'node:cluster';
 import { pino } from 'pino';
 import t from 'tap';
-import {
-  logStateChange,
-  logWorkerStates,
-  type StateChange,
-} from '../../src/process/state-changes.ts';
+import { logStateChange, logWorkerStates, type StateChange } from '../../src/process/log.ts';
 import { lossLogger } from '../../src/process/tracing.ts';
 
 /** A log, and its lines. */
