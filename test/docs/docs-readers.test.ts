@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
+import { json, scriptedServer } from '../clients/scripted-server.ts';
 import { fill } from '../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { addressOf } from '../support/http/address.ts';
@@ -70,7 +71,7 @@ async function startReader(
 ): Promise<Reading> {
   const child = spawn('python3', [await programOf(page, folder)], {
     cwd: folder,
-    env: { ...process.env, SERVICE_LAG: '0.1', ...env },
+    env: { ...process.env, COMMODITY_PRICES_LAG: '0.1', ...env },
   });
   test.teardown(() => child.kill('SIGKILL'));
   const said = { stdout: '', stderr: '' };
@@ -124,7 +125,7 @@ t.test('the documented reader of the feed', async (t) => {
   const { path: folder, remove } = await makeFolder();
   t.teardown(remove);
   const door = await doorOf(t, service);
-  const env = { SERVICE_URL: door.url, SERVICE_KEY: service.key };
+  const env = { COMMODITY_PRICES_URL: door.url, COMMODITY_PRICES_KEY: service.key };
   const start = (more = {}) => startReader(t, 'changes.md', folder, { ...env, ...more });
   const setPosition = (text: string) =>
     query(folder, `update position set after = ${text} returning 1`);
@@ -147,7 +148,7 @@ t.test('the documented reader of the feed', async (t) => {
   await t.test('keeps its position while another instance may know it', async (t) => {
     setPosition("after || '0'");
     door.statuses.length = 0;
-    const { child, ended } = await start({ SERVICE_LAG: '60' });
+    const { child, ended } = await start({ COMMODITY_PRICES_LAG: '60' });
     await until('its position is rejected', () => door.statuses.includes(400));
     t.equal(query(folder, POINTS_READ), PRICES * POINTS);
     child.kill('SIGKILL');
@@ -161,7 +162,7 @@ t.test('the documented reader of the feed', async (t) => {
     const errors = [{ pointer: '?after', code: 'invalid_format' }];
     t.match(JSON.parse(broken.stderr), { code: 'validation_failed', errors });
     setPosition(`'${known}'`);
-    const unknown = await (await start({ SERVICE_KEY: 'x' })).ended;
+    const unknown = await (await start({ COMMODITY_PRICES_KEY: 'x' })).ended;
     t.match(JSON.parse(unknown.stderr), { code: 'invalid_api_key' });
     t.equal(query(folder, POINTS_READ), PRICES * POINTS);
   });
@@ -173,7 +174,7 @@ t.test('the documented walk over pages', async (t) => {
   t.teardown(folder.remove);
   const walk = async (service: Service, before?: (number: number) => Promise<unknown>) => {
     const { url, statuses } = await doorOf(t, service, before);
-    const env = { SERVICE_URL: url, SERVICE_KEY: service.key };
+    const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: service.key };
     const { ended } = await startReader(t, 'formats.md', folder.path, env);
     return { ...(await ended), statuses };
   };
@@ -196,4 +197,18 @@ t.test('the documented walk over pages', async (t) => {
       errors: [{ pointer: '/options/limit', code: 'out_of_range' }],
     });
   });
+});
+
+t.test('no documented program takes the key along to the target of a redirect', async (t) => {
+  const folder = await makeFolder();
+  t.teardown(folder.remove);
+  for (const page of ['changes.md', 'formats.md']) {
+    const target = await scriptedServer(t, [json({ code: 'a_code' }, {}, 400)]);
+    const moved = await scriptedServer(t, [json('', { location: `${target.url}/v3` }, 302)]);
+    const env = { COMMODITY_PRICES_URL: moved.url, COMMODITY_PRICES_KEY: 'a-key' };
+    const { code, stderr } = await (await startReader(t, page, folder.path, env)).ended;
+    t.equal(code, 1, page);
+    t.match(stderr, /redirects to http:\S+: use the final address\n$/, page);
+    t.equal(target.requests(), 0, page);
+  }
 });

@@ -95,14 +95,22 @@ const run = (
     });
   });
 
+/** The first day of the recipes. */
+const FIRST_DAY = '2026-06-01';
+
+/** The number of points of each price that the first recipe of each language reads. */
+async function pointsFrom(dateFrom: string): Promise<readonly number[]> {
+  const filters = { regions: ['Europe'], dateFrom };
+  const { json } = await service.post('nickel', { filters, options: { includeSeries: true } });
+  return json.data.map(({ series }: { series: readonly unknown[] }) => series.length);
+}
+
+const sum = (counts: readonly number[]): number => counts.reduce((total, each) => total + each, 0);
+
 /** The counts that blocks print: rows of the first recipe of each language, records of lithium. */
 async function expectedCounts(): Promise<Readonly<Record<string, number>>> {
-  const { text: csv } = await service.request({
-    method: 'GET',
-    url: '/v3/prices/nickel?regions=Europe&dateFrom=2026-06-01&includeSeries=true&format=csv',
-  });
   const { json } = await service.post('lithium', {});
-  return { rows: csv.trimEnd().split('\r\n').length - 1, records: json.data.length };
+  return { rows: sum(await pointsFrom(FIRST_DAY)), records: json.data.length };
 }
 
 t.test('every block of the recipes that can be run does, and reads the same rows', async (t) => {
@@ -129,6 +137,33 @@ t.test('every block of the recipes that can be run does, and reads the same rows
       t.equal(Number(count), expected[what], title);
     }
   }
+});
+
+t.test('no recipe counts a price without points as a row', async (t) => {
+  const day = '2026-06-26';
+  const points = await pointsFrom(day);
+  t.ok(points.includes(0) && sum(points) > 0);
+  const counting = runnable.filter(
+    (each) => missingFor(each) === null && /rows\b|nickel\.parquet/.test(each.text),
+  );
+  const languages = new Set<string>();
+  for (const block of counting) {
+    if (!block.text.includes(FIRST_DAY) && block.language !== 'sql') continue;
+    const { stdout } = await run({ ...block, text: block.text.replaceAll(FIRST_DAY, day) });
+    for (const [, count] of stdout.matchAll(/(\d+) rows/g)) {
+      t.equal(Number(count), sum(points), `${block.page}: ${block.text.slice(0, 60)}`);
+      languages.add(block.language);
+    }
+  }
+  for (const language of ['sh', 'sql', 'ts', 'python']) t.ok(languages.has(language), language);
+});
+
+t.test('the revision that DuckDB reads is one that a request takes', async (t) => {
+  const own = runnable.filter(({ page }) => /duckdb/.test(page));
+  let stdout = '';
+  for (const block of own) ({ stdout } = await run(block));
+  const { status } = await service.post('nickel', { options: { revision: stdout.trim() } });
+  t.equal(status, 200, stdout);
 });
 
 const WHOLE = 'first\nsecond\n';
