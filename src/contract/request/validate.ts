@@ -75,8 +75,15 @@ interface RequestSchemaError {
 interface LegalNames {
   readonly names: readonly string[];
   readonly suggestions: Names;
-  /** The market of the filters; null outside the request body of a market. */
-  readonly market: Market | null;
+  /** Null outside the request body of a market. */
+  readonly body: MarketBody | null;
+}
+
+/** The request body of a market. */
+interface MarketBody {
+  readonly market: Market;
+  /** The object that each filter and option is a member of. */
+  readonly places: ReadonlyMap<string, 'filters' | 'options'>;
 }
 
 const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.keys(DIMENSIONS)]);
@@ -86,10 +93,16 @@ export const isKnownFilter = (name: string): boolean => KNOWN_FILTERS.has(name);
 
 function unknownMember(parent: string, name: string, legal: LegalNames): Violation {
   const pointer = `${parent}/${escapePointer(shown(name))}`;
-  if (legal.market && parent === '/filters' && isKnownFilter(name)) {
-    const filters = filtersOf(legal.market).join(', ');
-    const detail = `${legal.market.slug} has no filter ${name}; it takes codes, ${filters}`;
+  const { body } = legal;
+  if (body && parent === '/filters' && isKnownFilter(name)) {
+    const filters = filtersOf(body.market).join(', ');
+    const detail = `${body.market.slug} has no filter ${name}; it takes codes, ${filters}`;
     return { pointer, code: 'unsupported_filter', detail };
+  }
+  const place = body?.places.get(name);
+  if (place) {
+    const detail = `There is no member ${name} here; put it into ${place}`;
+    return { pointer, code: 'unknown_field', detail };
   }
   const [near] = legal.suggestions.nearest(name, 1);
   const hint = near ? `did you mean ${near}?` : `legal are ${legal.names.join(', ')}`;
@@ -183,7 +196,7 @@ interface Closed {
 function withoutUnknownMembers(
   value: unknown,
   { path, members, inner }: Closed,
-  market: Market | null,
+  body: MarketBody | null,
   found: Violation[],
 ): unknown {
   if (!isMembers(value)) return value;
@@ -196,12 +209,12 @@ function withoutUnknownMembers(
     const most = members.get(name);
     if (most === undefined) {
       const names = [...members.keys()];
-      legal ??= { names, suggestions: new Names(names), market };
+      legal ??= { names, suggestions: new Names(names), body };
       found.push(unknownMember(path, name, legal));
       continue;
     }
     const closed = inner.find((each) => each.name === name);
-    if (closed) kept[name] = withoutUnknownMembers(member, closed, market, found);
+    if (closed) kept[name] = withoutUnknownMembers(member, closed, body, found);
     else
       kept[name] = Array.isArray(member) && member.length > most ? member.slice(0, most) : member;
   }
@@ -250,11 +263,11 @@ const membersOf = ({ properties }: TObject): Closed['members'] =>
 export const checkOf = (schema: TObject): BodyCheck =>
   checkWith(schema, { path: '', members: membersOf(schema), inner: [] }, null);
 
-function checkWith(schema: TObject, root: Closed, market: Market | null): BodyCheck {
+function checkWith(schema: TObject, root: Closed, body: MarketBody | null): BodyCheck {
   const compiled = Compile(schema);
   return (value) => {
     const found = findSecrets(value, [], VIOLATIONS_MAX + 1);
-    const known = withoutUnknownMembers(value, root, market, found);
+    const known = withoutUnknownMembers(value, root, body, found);
     if (found.length > VIOLATIONS_MAX) return found;
     if (!compiled.Check(known)) {
       const broken = violationsOf(compiled.Errors(known) as Iterable<RequestSchemaError>);
@@ -283,5 +296,9 @@ export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
     { name: 'filters', ...closedAt('/filters', filters) },
     { name: 'options', ...closedAt('/options', options, inOptions) },
   ]);
-  return checkWith(body, root, market);
+  const places = new Map([
+    ...Object.keys(filters.properties).map((name) => [name, 'filters'] as const),
+    ...Object.keys(options.properties).map((name) => [name, 'options'] as const),
+  ]);
+  return checkWith(body, root, { market, places });
 }

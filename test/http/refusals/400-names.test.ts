@@ -54,6 +54,24 @@ t.test('an unknown member is refused with the nearest legal name', async (t) => 
   for (const legal of ['dateFrom', 'codes', 'products', 'services']) t.match(far?.detail, legal);
 });
 
+t.test('a filter or an option in the wrong object is refused with its place', async (t) => {
+  for (const [body, pointer, place] of [
+    [{ regions: ['Europe'] }, '/regions', 'filters'],
+    [{ codes: ['CP-NI-0001'] }, '/codes', 'filters'],
+    [options({ dateFrom: '2026-06-01' }), '/options/dateFrom', 'filters'],
+    [{ limit: 10 }, '/limit', 'options'],
+    [filters({ includeSeries: true }), '/filters/includeSeries', 'options'],
+    [options({ aggregate: { strict: true } }), '/options/aggregate/strict', 'options'],
+  ] as const) {
+    const [violation] = violationsOf(await post('nickel', body));
+    const name = pointer.split('/').at(-1);
+    const detail = `There is no member ${name} here; put it into ${place}`;
+    t.same(violation, { pointer, code: 'unknown_field', detail });
+  }
+  const [other] = violationsOf(await post('nickel', { meshSizes: ['100'] }));
+  t.notMatch(other?.detail, /put it into/, 'nickel has no such filter');
+});
+
 t.test('a filter of another market is refused with the filters that this one has', async (t) => {
   for (const { slug, filters: own, ownFilters } of SPECIFIED) {
     for (const filter of Object.keys(FIELDS)) {
