@@ -34,7 +34,8 @@ function setRateHeaders(reply: FastifyReply, rate: Rate, verdict: RateDecision):
   });
 }
 
-const hasCredential = ({ headers }: FastifyRequest): boolean =>
+/** True if a header has a credential, which need not be valid. */
+export const hasCredential = ({ headers }: FastifyRequest): boolean =>
   headers['x-api-key'] !== undefined || headers.authorization !== undefined;
 
 /** Hook: rejects a network with too many failed authentications, before the credential check. */

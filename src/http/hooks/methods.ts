@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { nearest } from '../../catalog/nearest.ts';
 import { eitherOf, Problem } from '../../errors.ts';
 import { pathOf } from '../problems.ts';
+import { hasCredential } from './limits.ts';
 
 /** Methods by path, in the order of the routes. */
 type MethodTable = Map<string, Set<string>>;
@@ -30,11 +31,17 @@ function nearestAddress(path: string, table: MethodTable): string | null {
   return near[0] === undefined ? null : `/${near[0].join('/')}`;
 }
 
+/** The address of a market, or of its filters. */
+const MARKET = /^\/v3\/prices\/[^/]+(\/filters)?\/?$/;
+
 /** The 404 of an unknown address, with a similar one as a hint. */
-function notFound(path: string, table: MethodTable): Problem {
+function notFound(request: FastifyRequest, table: MethodTable): Problem {
+  const path = routedPathOf(request);
   const near = nearestAddress(path, table);
-  const hint = near === null ? '/docs lists the addresses' : `did you mean ${near}?`;
-  return new Problem('not_found', `There is nothing here; ${hint}`);
+  const namesMarkets = MARKET.test(path) && hasCredential(request);
+  const list = namesMarkets ? 'GET /v3/prices lists the markets' : '/docs lists the addresses';
+  const similar = `did you mean ${near}?${namesMarkets ? ` ${list}` : ''}`;
+  return new Problem('not_found', `There is nothing here; ${near === null ? list : similar}`);
 }
 
 function wrongMethod(allowed: ReadonlySet<string>): Problem {
@@ -53,7 +60,7 @@ export function methods(app: FastifyInstance): (request: FastifyRequest) => void
   const allowedOn = (request: FastifyRequest) => table.get(routedPathOf(request));
   const refusalOf = (request: FastifyRequest): Problem => {
     const allowed = allowedOn(request);
-    return allowed ? wrongMethod(allowed) : notFound(routedPathOf(request), table);
+    return allowed ? wrongMethod(allowed) : notFound(request, table);
   };
   app.addHook('onRoute', ({ url, method }) => {
     // The route of @fastify/cors, which passes requests on to the handler below.

@@ -70,6 +70,26 @@ t.test(
   },
 );
 
+t.test('a client with a credential learns where the list of markets is', async (t) => {
+  const list = 'GET /v3/prices lists the markets';
+  const hints = {
+    '/v3/prices/gold': list,
+    '/v3/prices/gold/filters': list,
+    '/v3/prices/gold?regions=Europe': list,
+    '/v3/prices/nickle': `did you mean /v3/prices/nickel? ${list}`,
+    '/v3/prices/cobalt/filter': 'did you mean /v3/prices/cobalt/filters?',
+    '/v3/nothing/gold': '/docs lists the addresses',
+  };
+  for (const headers of [{ 'x-api-key': 'x' }, { authorization: 'Bearer x' }]) {
+    for (const method of ['GET', 'POST']) {
+      for (const [url, hint] of Object.entries(hints)) {
+        const { detail } = (await ask(method, url, { headers })).json();
+        t.equal(detail, `There is nothing here; ${hint}`, `${method} ${url}`);
+      }
+    }
+  }
+});
+
 t.test('a trailing slash is another address', async (t) => {
   const known = ['/v3/prices', '/health', '/live', '/ready', '/v3/prices/health', '/openapi.json'];
   const markets = MARKETS.flatMap(({ slug }) => [
