@@ -4,6 +4,7 @@ import { BASE_FILTERS } from '../catalog/dimensions.ts';
 import { MARKETS } from '../catalog/markets.ts';
 import { ALL_MARKETS } from '../catalog/scopes.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../errors.ts';
+import { FORMAT_NAMES, FORMATS } from './schemas/formats.ts';
 import { optionMembers } from './schemas/options.ts';
 
 /** The parts of the schema of an option that a reader needs. */
@@ -35,10 +36,12 @@ const REQUESTS = [
   '- `POST /v3/prices/<market>` with `content-type: application/json` and',
   '  `{"filters": {"codes": ["CP-NI-0001"], "dateFrom": "2026-06-01"}, "options": {…}}`',
   '- `GET /v3/prices/<market>`: the same with each filter and option as a parameter. A list',
-  '  repeats its parameter; `aggregate=month:average`.',
+  '  repeats its parameter; `aggregate=month:average`, in a POST',
+  '  `"aggregate": {"period": "month", "method": "average"}`.',
   '- `GET /v3/prices/<market>/filters`: the values of each filter.',
   '- `GET /v3/search?q=`: prices of all readable markets by code, name, product, formula or place.',
-  '- `GET /v3/changes?after=`: new, corrected and withdrawn points, in commit order.',
+  '- `GET /v3/changes?after=`: new, corrected and withdrawn points, in commit order. `wait=25`',
+  '  delays an empty answer for up to 25 seconds, then 204: `x-next-seq` is the next `after`.',
   '- `GET /v3/reference/currencies`, `/units`, `/rates`: the targets and rates of conversions.',
   '',
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',
@@ -46,6 +49,15 @@ const REQUESTS = [
   'is a percentage of a reference price, not money. `series` is empty without `includeSeries`.',
   'Nothing is truncated. `$metadata.revision` is the revision of the data; the option `revision`',
   'repeats the response.',
+];
+
+const FORMAT_MEDIA = FORMAT_NAMES.map((name) => `${code(name)} (${code(FORMATS[name].media)})`);
+
+const FORMAT_LINES = [
+  `Prices come as ${FORMAT_MEDIA.join(', ')}:`,
+  'send `Accept` with the media type, or `format=csv` with a GET. CSV, rows, Parquet and Arrow',
+  'have a row for each price and date, NDJSON a record in each line; their metadata is in headers:',
+  '`x-data-revision`, `x-next-cursor`, `x-warnings`.',
 ];
 
 const FILTERS = [
@@ -95,6 +107,7 @@ export function llmsText(): string {
       '',
       ...marketLines,
     ],
+    ['Formats', ...FORMAT_LINES],
     ['Options', ...optionLines],
     ['Conversion', ...CONVERSION],
     ['Paging', ...PAGING],

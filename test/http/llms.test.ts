@@ -1,6 +1,7 @@
 import t from 'tap';
 import { BASE_FILTERS, DIMENSIONS } from '../../src/catalog/dimensions.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
+import { FORMATS } from '../../src/contract/schemas/formats.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../src/errors.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { serviceOn } from '../support/http/service.ts';
@@ -67,6 +68,38 @@ t.test('it has every option of a request, and the request that it shows is legal
   const { status } = await service.post(MARKETS[0].slug, JSON.parse(body.replace('{…}', '{}')));
   t.equal(status, 200);
 });
+
+t.test(
+  'it has every format, and what it says of Accept, aggregate and wait is legal',
+  async (t) => {
+    const formats = [...sectionOf('Formats').matchAll(/`(\w+)` \(`([^`]+)`\)/g)];
+    t.same(
+      formats.map(([, name, media]) => [name, media]),
+      Object.entries(FORMATS).map(([name, { media }]) => [name, media]),
+    );
+    const url = `/v3/prices/${MARKETS[0].slug}`;
+    for (const [, name = '', media = ''] of formats) {
+      const type = FORMATS[name as keyof typeof FORMATS].type;
+      const posted = await service.request({
+        method: 'POST',
+        url,
+        payload: {},
+        headers: { accept: media },
+      });
+      const got = await service.request({ method: 'GET', url: `${url}?format=${name}` });
+      t.same([posted.status, posted.headers['content-type']], [200, type], name);
+      t.same([got.status, got.headers['content-type']], [200, type], name);
+    }
+    const [, aggregate = 'absent'] = /`("aggregate": \{.*\})`/.exec(text) ?? [];
+    const options = { includeSeries: true, ...JSON.parse(`{${aggregate}}`) };
+    t.equal((await service.post(MARKETS[0].slug, { options })).status, 200);
+    const [, parameter = 'absent'] = /`(aggregate=[^`]+)`/.exec(text) ?? [];
+    const query = `${url}?includeSeries=true&${parameter}`;
+    t.equal((await service.request({ method: 'GET', url: query })).status, 200);
+    const [, wait = 'absent'] = /`(wait=\d+)`/.exec(text) ?? [];
+    t.equal((await service.request({ method: 'GET', url: `/v3/changes?${wait}` })).status, 200);
+  },
+);
 
 t.test('it is tagged, and a client that has it gets a 304', async (t) => {
   const { etag = '' } = headers;
