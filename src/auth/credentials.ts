@@ -1,9 +1,15 @@
 import type { KeyLimits } from '../limits/limits.ts';
-import { ambiguousCredentials, invalidToken, keyAsToken, missingCredentials } from './refusals.ts';
+import {
+  ambiguousCredentials,
+  invalidToken,
+  type KeyPlace,
+  keyAsToken,
+  missingCredentials,
+} from './refusals.ts';
 
 /** The one credential of a request, unchecked. Its text is a secret: never log it. */
 interface Credential {
-  readonly kind: 'key' | 'token';
+  readonly place: KeyPlace | 'token';
   readonly text: string;
 }
 
@@ -47,16 +53,21 @@ const KEY_HEADER = 'x-api-key';
 const TOKEN_HEADER = 'authorization';
 
 /**
- * Finds the credential of a request in these two headers. The query string is never read, because
- * addresses are logged.
+ * Finds the credential of a request in these two headers. A key in the query string is never
+ * used, because addresses are logged.
  *
  * @param rawHeaders alternating names and values, as Node received them: its `headers` joins two
  *   keys into one and drops a second Authorization
  * @param takesBasic accepts an API key as the password of Basic authentication
+ * @param url is searched for a key only to say so in the refusal
  * @throws Problem missing_credentials, ambiguous_credentials, or invalid_token if
  *   Authorization is not "Bearer <token>" or holds an API key
  */
-export function credentialOf(rawHeaders: readonly string[], takesBasic = false): Credential {
+export function credentialOf(
+  rawHeaders: readonly string[],
+  takesBasic = false,
+  url = '',
+): Credential {
   const found: { name: string; value: string }[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const sent = rawHeaders[at] as string;
@@ -66,13 +77,13 @@ export function credentialOf(rawHeaders: readonly string[], takesBasic = false):
     found.push({ name, value: rawHeaders[at + 1] ?? '' });
   }
   const [only] = found;
-  if (only === undefined) throw missingCredentials();
+  if (only === undefined) throw missingCredentials(takesBasic, url);
   if (found.length > 1) throw ambiguousCredentials();
-  if (only.name === KEY_HEADER) return { kind: 'key', text: only.value };
+  if (only.name === KEY_HEADER) return { place: 'x-api-key', text: only.value };
   const password = takesBasic ? basicPassword(only.value) : null;
-  if (password !== null) return { kind: 'key', text: password };
+  if (password !== null) return { place: 'password', text: password };
   if (holdsKey(only.value)) throw keyAsToken();
   const token = BEARER.exec(only.value)?.[1];
   if (token === undefined) throw invalidToken();
-  return { kind: 'token', text: token };
+  return { place: 'token', text: token };
 }

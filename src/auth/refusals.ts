@@ -1,11 +1,12 @@
 import type { Scope } from '../catalog/scopes.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
+import { maskedEncoded } from '../std/secrets.ts';
 
 const KEY_CHALLENGE = 'ApiKey realm="prices"';
 
 /**
- * A 401. RFC 6750, section 3.1: the challenge has no error if no credential was sent. Each code has
- * one sentence, so that responses with the same code reveal nothing.
+ * A 401. RFC 6750, section 3.1: the challenge has no error if no credential was sent. The sentence
+ * of a code depends only on the form of the request, so that it reveals nothing about keys.
  */
 const unauthorized = (code: ProblemCode, detail: string, cause?: unknown): Problem => {
   const error = code === 'missing_credentials' ? '' : ', error="invalid_token"';
@@ -13,16 +14,37 @@ const unauthorized = (code: ProblemCode, detail: string, cause?: unknown): Probl
   return new Problem(code, detail, { headers: { 'www-authenticate': challenge }, cause });
 };
 
-/** A request without a credential. */
-export const missingCredentials = (): Problem =>
-  unauthorized(
+/**
+ * A request without a credential.
+ * @param takesBasic the request may send an API key as the password of Basic authentication
+ * @param url may contain a credential, which the response does not repeat
+ */
+export function missingCredentials(takesBasic: boolean, url: string): Problem {
+  const basic = takesBasic ? ' or as the password of Basic, with any user name' : '';
+  const inUrl = maskedEncoded(url) === url ? '' : `. ${IN_URL}`;
+  return unauthorized(
     'missing_credentials',
-    'Send an API key in the header x-api-key, or a token as "Authorization: Bearer <token>"',
+    `Send an API key in the header x-api-key${basic}, or a token as ` +
+      `"Authorization: Bearer <token>"${inUrl}`,
   );
+}
 
-/** Unknown, mistyped and wrong keys get the same response. */
-export const invalidApiKey = (): Problem =>
-  unauthorized('invalid_api_key', 'The key in x-api-key is not a key of this service');
+const IN_URL =
+  'The address contains an API key or a token, and is not read for one: revoke it if others have ' +
+  'seen it';
+
+/** The part of a request that holds an API key. */
+export type KeyPlace = 'x-api-key' | 'password';
+
+/** Unknown, mistyped and wrong keys in one place get the same response. */
+export const invalidApiKey = (place: KeyPlace): Problem =>
+  unauthorized(
+    'invalid_api_key',
+    place === 'x-api-key'
+      ? 'The key in x-api-key is not a key of this service'
+      : 'The password of Basic is not a key of this service: send an API key as the password, ' +
+          'with any user name',
+  );
 
 /** A valid key that has expired. */
 export const expiredApiKey = (publicId: string, expiresAt: string): Problem =>

@@ -74,6 +74,32 @@ t.test('a wrong password is refused as a wrong key is, and never shown', async (
   t.equal((await ask(on, both)).json().code, 'ambiguous_credentials');
 });
 
+t.test('the refusals of a service with Basic say where a key goes', async (t) => {
+  const wrong = await ask(on, basic('any', 'wrong'));
+  t.equal(wrong.json().code, 'invalid_api_key');
+  t.equal(
+    wrong.json().detail,
+    'The password of Basic is not a key of this service: send an API key as the password, ' +
+      'with any user name',
+  );
+  const asUser = await ask(on, basic(on.key, ''));
+  t.equal(asUser.json().detail, wrong.json().detail);
+  t.notMatch(asUser.body, on.key);
+  const unknown = await ask(on, basic('any', otherSecret(on.key)));
+  t.equal(unknown.json().detail, wrong.json().detail);
+  t.match((await ask(on, { 'x-api-key': 'wrong' })).json().detail, /^The key in x-api-key is not/);
+  for (const [service, method, says] of [
+    [on, 'GET', true],
+    [on, 'POST', false],
+    [off, 'GET', false],
+  ] as const) {
+    const none = (await ask(service, {}, method)).json();
+    t.equal(none.code, 'missing_credentials');
+    t.match(none.detail, /^Send an API key in the header x-api-key/);
+    t.equal(/as the password of Basic, with any user name/.test(none.detail), says, method);
+  }
+});
+
 t.test(
   'the challenge goes to spreadsheets and navigations, never to the script of a page',
   async (t) => {

@@ -8,7 +8,13 @@ import { sharedLoad } from '../../db/shared-work.ts';
 import { Problem } from '../../errors.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
 import type { Principal } from '../credentials.ts';
-import { authUnavailable, expiredApiKey, invalidApiKey, revokedApiKey } from '../refusals.ts';
+import {
+  authUnavailable,
+  expiredApiKey,
+  invalidApiKey,
+  type KeyPlace,
+  revokedApiKey,
+} from '../refusals.ts';
 import { publicIdOf } from './format.ts';
 
 /** The stored data of a key that a request needs. */
@@ -104,13 +110,17 @@ async function lookUp(
  *   lookup fails
  * @throws DatabaseFailure if the database is busy or lacks the schema
  */
-export async function verifyKey(find: FindApiKey, text: string): Promise<Principal> {
+export async function verifyKey(
+  find: FindApiKey,
+  text: string,
+  place: KeyPlace = 'x-api-key',
+): Promise<Principal> {
   const publicId = publicIdOf(text);
-  if (publicId === null) throw invalidApiKey();
+  if (publicId === null) throw invalidApiKey(place);
   const digest = digestOf(text);
   const key = await lookUp(find, publicId, digest);
   const matches = isDigestOf(key, digest);
-  if (key === undefined || !matches) throw invalidApiKey();
+  if (key === undefined || !matches) throw invalidApiKey(place);
   if (key.revoked) throw revokedApiKey(publicId);
   const { expiresAt, readAt } = key;
   const nowMs = readAt.databaseMs + performance.now() - readAt.ownMs;

@@ -181,11 +181,11 @@ export async function credentialsOf(
   };
   const authenticate = async (request: FastifyRequest): Promise<Principal> => {
     const takesBasic = settings.BASIC_AUTH === 'on' && isRead(request);
-    const { kind, text } = credentialOf(request.raw.rawHeaders, takesBasic);
-    if (kind !== 'key') return verifyToken(request);
+    const { place, text } = credentialOf(request.raw.rawHeaders, takesBasic, request.url);
+    if (place === 'token') return verifyToken(request);
     request.context.keyId = publicIdOf(text);
     if (acquireSlot && request.context.keyId !== null) await acquireSlot(request);
-    return verifyKey(findKeyOf(request), text);
+    return verifyKey(findKeyOf(request), text, place);
   };
   const authenticateReported = (request: FastifyRequest): Promise<Principal> => {
     const identity = authenticate(request);

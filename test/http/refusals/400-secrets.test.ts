@@ -37,6 +37,25 @@ t.test('a key in a body or a query is refused, with all else that is wrong', asy
   }
 });
 
+t.test('a key in the address, without a credential in a header, is reported', async (t) => {
+  const { text } = newKey();
+  const coded = text.replaceAll('_', '%5F');
+  const ask = (url: string) => service.app.inject({ method: 'GET', url });
+  for (const query of [`key=${text}`, `x-api-key=${text}`, `regions=x&apikey=${coded}`]) {
+    const answer = await ask(`/v3/prices/nickel?${query}`);
+    t.match(answer.json(), { status: 401, code: 'missing_credentials' });
+    t.match(
+      answer.json().detail,
+      /^Send an API key .*\. The address contains an API key .* revoke it/,
+      query,
+    );
+    t.notMatch(answer.body, text.slice(-38));
+  }
+  const without = (await ask('/v3/prices/nickel?key=mine&regions=Europe')).json();
+  t.match(without, { status: 401, code: 'missing_credentials' });
+  t.notMatch(without.detail, /revoke/);
+});
+
 t.test('each place that holds a key is reported, wherever it is', async (t) => {
   const { text } = newKey();
   const { json } = await service.post('nickel', {
