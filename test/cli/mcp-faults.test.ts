@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { assistant, commandEnv, mcp } from '../support/process/assistant.ts';
 import { prices } from '../support/process/programs.ts';
@@ -312,41 +313,87 @@ async function calling() {
   return { ...one, closed };
 }
 
-t.test(
-  'it ends with 0 when its input ends, and with a signal, a call under way or not',
-  async (t) => {
-    for (const end of ['input', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-      const { child, closed, exit, stdout } = await calling();
-      if (end === 'input') child.stdin.end();
-      else child.kill(end);
-      t.same(await exit, [0, null], end);
-      await closed;
-      const lines = stdout().trimEnd().split('\n');
-      t.same(
-        lines.map((line) => JSON.parse(line).jsonrpc),
-        lines.map(() => '2.0'),
-        `${end}: nothing but the protocol on standard output`,
-      );
-    }
-    const idle = start();
-    idle.child.stdin.end();
-    t.same(await idle.exit, [0, null]);
-  },
-);
+t.test('it ends with 0 by a signal, a call under way or not', async (t) => {
+  for (const end of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    const { child, closed, exit, stdout } = await calling();
+    child.kill(end);
+    t.same(await exit, [0, null], end);
+    await closed;
+    const lines = stdout().trimEnd().split('\n');
+    t.same(
+      lines.map((line) => JSON.parse(line).jsonrpc),
+      lines.map(() => '2.0'),
+      `${end}: nothing but the protocol on standard output`,
+    );
+  }
+});
 
-t.test(
-  'a line that is no message leaves the server alive, and stdout to the protocol',
-  async (t) => {
-    const { child, send, until, exit, stdout } = start();
-    child.stdin.write('this is no JSON\n{"jsonrpc":"2.0","id":7,"method":"nothing/there"}\n');
-    await until('"id":7');
-    send(8, 'ping');
-    await until('"id":8');
-    child.stdin.end();
-    t.same(await exit, [0, null]);
-    for (const line of stdout().trimEnd().split('\n')) t.equal(JSON.parse(line).jsonrpc, '2.0');
-  },
-);
+t.test('calls under way at the end of the input are answered, then it ends with 0', async (t) => {
+  const later: Responder = (reply, request) => void setTimeout(() => OK(reply, request), 500);
+  const call = { name: 'list_markets', arguments: {} };
+  const clientInfo = { name: 'test', version: '1' };
+  const initialize = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };
+  const messages = [
+    { id: 1, method: 'initialize', params: initialize },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/call', params: call },
+    { id: 3, method: 'tools/call', params: call },
+    { id: 4, method: 'ping' },
+  ].map((each) => JSON.stringify({ jsonrpc: '2.0', ...each }));
+  // The last line has no line end.
+  const folder = t.testdir({ input: messages.join('\n'), empty: '' });
+  const run = async (command: string, file: string) => {
+    answers = [later];
+    requests = [];
+    const { command: node, args } = mcp();
+    const child = spawn('sh', ['-c', command, file, node, ...args], {
+      cwd: folder,
+      env: commandEnv(env),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    t.teardown(() => child.kill('SIGKILL'));
+    const output = Promise.all([text(child.stdout), text(child.stderr)]);
+    const [code] = await once(child, 'exit');
+    const [stdout, stderr] = await output;
+    const lines = stdout.split('\n').filter((line) => line !== '');
+    return { code, stderr, ids: lines.map((line) => JSON.parse(line).id).sort() };
+  };
+  for (const command of ['cat "$0" | "$@"', '"$@" < "$0"']) {
+    for (const [file, ids] of [
+      ['input', [1, 2, 3, 4]],
+      ['empty', []],
+      ['/dev/null', []],
+    ] as const) {
+      const { code, stderr, ids: answered } = await run(command, file);
+      t.same([code, answered], [0, ids], `${command} of ${file}`);
+      t.notMatch(stderr, /Warning|unsettled/);
+    }
+  }
+});
+
+t.test('a line that is no message is answered with its error, and later ones work', async (t) => {
+  const { child, send, until, exit, stdout } = start();
+  child.stdin.write('this is no JSON\n\n{"id":6}\n[]\n');
+  child.stdin.write('{"jsonrpc":"2.0","id":7,"method":"nothing/there"}\n');
+  await until('"id":7');
+  send(8, 'ping');
+  await until('"id":8');
+  child.stdin.end();
+  t.same(await exit, [0, null]);
+  const lines = stdout().trimEnd().split('\n');
+  const found = lines.map((line) => JSON.parse(line));
+  for (const { jsonrpc } of found) t.equal(jsonrpc, '2.0');
+  t.same(
+    found.map(({ id, error }) => [id, error?.code]),
+    [
+      [null, -32_700],
+      [6, -32_600],
+      [null, -32_600],
+      [7, -32_601],
+      [8, undefined],
+    ],
+  );
+});
 
 t.test('the key may come from a file, whose faults name the variable', async (t) => {
   const folder = t.testdir({ key: 'from-the-file\n', empty: '' });

@@ -262,6 +262,11 @@ t.test('values and names that match nothing reach the user', async (t) => {
   for (const said of [/did you mean filters/, /one of lithium,/, /points: Must be at most 200/]) {
     t.match(argument.text, said);
   }
+  const unknown = await ask('find_prices', { query: 'nickel' });
+  t.match(
+    unknown.text,
+    'There is no argument query; legal are text, limit. The arguments must have text.',
+  );
   const secret = await ask('find_prices', { text: service.key });
   t.equal(secret.isError, true);
   t.notMatch(secret.text, service.key);

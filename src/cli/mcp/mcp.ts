@@ -9,12 +9,16 @@ import { command, option } from '../command.ts';
 const TIMEOUT_S = 45;
 const TIMEOUT_S_MAX = 600;
 
-/** Serves the tools until the input ends or a signal arrives. */
+/**
+ * Serves the tools until a signal arrives, which cancels running calls, or until the input has
+ * ended and every call is answered.
+ */
 async function serve(timeoutMs: number): Promise<void> {
   // Loaded lazily, because no other command needs the SDK.
   const { McpServer } = await import('@modelcontextprotocol/server');
   const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
   const { openService } = await import('./service.ts');
+  const { LineTransport } = await import('./transport.ts');
   const { addTools, INSTRUCTIONS } = await import('./tools.ts');
   const { secrets, faults } = secretsFromFiles(process.env, CLIENT_SECRETS);
   if (faults.length > 0) throw new UsageError(faults.join('\n'));
@@ -25,6 +29,7 @@ async function serve(timeoutMs: number): Promise<void> {
   const service = openService({ url, key, timeoutMs });
   const ended = new AbortController();
   const log = (text: string): void => void process.stderr.write(`commodity-prices: ${text}\n`);
+  const transport = new LineTransport(process.stdin, process.stdout);
   const handle = serveStdio(
     () => {
       const server = new McpServer(
@@ -34,20 +39,15 @@ async function serve(timeoutMs: number): Promise<void> {
       addTools(server, service);
       return server;
     },
-    { onerror: ({ message }) => log(message) },
+    { transport, onerror: ({ message }) => log(message) },
   );
   log(`serving MCP over standard input and output; calls ${service.url}`);
   const { signal } = ended;
-  const ends = [
-    once(process.stdin, 'close', { signal }),
-    ...['SIGTERM', 'SIGINT', 'SIGHUP'].map((name) => once(process, name, { signal })),
-  ];
-  // A failed input counts as ended.
-  await Promise.race(ends).catch(() => {});
-  for (const each of ends) each.catch(() => {});
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'].map((name) => once(process, name, { signal }));
+  await Promise.race([transport.answered, ...signals]);
+  for (const each of signals) each.catch(() => {});
   ended.abort();
   await handle.close();
-  process.stdin.destroy();
 }
 
 /** Adds `mcp`. */

@@ -9,6 +9,7 @@ import { METHODS, PERIODS } from '../../catalog/analytics.ts';
 import { MARKETS } from '../../catalog/markets.ts';
 import { checkOf } from '../../contract/request/validate.ts';
 import { closed, word } from '../../contract/schemas/components.ts';
+import type { Violation } from '../../errors.ts';
 import { dayAfter } from '../../std/days.ts';
 import { CallError, type JsonMembers, type PriceService } from './service.ts';
 
@@ -342,7 +343,19 @@ const TOOLS: Readonly<{ [name: string]: Tool }> = {
   get_changes: getChanges,
 };
 
-/** A schema for the SDK. Its violations name the argument and the correction. */
+/** A violation of arguments as a sentence. */
+function sentenceOf({ pointer, code, detail }: Violation): string {
+  const name = pointer.slice(1);
+  let text = `${name}: ${detail}`;
+  if (name === '') text = detail.replace(/^Must/, 'The arguments must');
+  else if (code === 'unknown_field') text = detail.replace('no member', 'no argument');
+  return text.endsWith('?') ? text : `${text}.`;
+}
+
+/**
+ * A schema for the SDK. Its violations name the argument and the correction. They are one issue,
+ * because the SDK joins issues by commas.
+ */
 function inputOf(schema: TObject): StandardSchemaWithJSON<ToolArguments> {
   const check = checkOf(schema);
   const json = () => schema as unknown as { [name: string]: unknown };
@@ -351,10 +364,8 @@ function inputOf(schema: TObject): StandardSchemaWithJSON<ToolArguments> {
       version: 1,
       vendor: 'commodity-prices',
       validate: (value) => {
-        const issues = check(value).map(({ pointer, detail }) => ({
-          message: pointer === '' ? detail : `${pointer.slice(1)}: ${detail}`,
-        }));
-        return issues.length > 0 ? { issues } : { value: value as ToolArguments };
+        const message = check(value).map(sentenceOf).join(' ');
+        return message === '' ? { value: value as ToolArguments } : { issues: [{ message }] };
       },
       jsonSchema: { input: json, output: json },
     },
