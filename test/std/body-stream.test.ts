@@ -28,16 +28,16 @@ async function written(batches: readonly (readonly Buffer[])[], isKnown: boolean
   return { all, writes: taker.writes };
 }
 
-t.test('a body arrives as it is, in writes of 256 KiB at most', async (t) => {
+t.test('a body arrives as it is, in writes of 512 KiB at most', async (t) => {
   const slice = fc
-    .tuple(fc.nat(255), fc.oneof(fc.nat(2_000), fc.nat(600_000)))
+    .tuple(fc.nat(255), fc.oneof(fc.nat(2_000), fc.nat(1_200_000)))
     .map(([fill, length]) => Buffer.alloc(length, fill));
   const batch = fc.array(slice, { minLength: 1, maxLength: 5 });
   await fc.assert(
     fc.asyncProperty(fc.array(batch, { maxLength: 4 }), fc.boolean(), async (batches, isKnown) => {
       const { all, writes } = await written(batches, isKnown, new Taker());
       if (!Buffer.concat(writes).equals(all)) throw new Error('other bytes');
-      if (writes.some(({ length }) => length > 262_144)) throw new Error('a longer write');
+      if (writes.some(({ length }) => length > 524_288)) throw new Error('a longer write');
     }),
     { numRuns: 50 },
   );
@@ -61,7 +61,7 @@ t.test('others run between the writes of a body that is taken at once', async (t
     if (!isOver) setImmediate(others);
   };
   setImmediate(others);
-  const { writes } = await written([[Buffer.alloc(4_194_304)]], true, taker);
+  const { writes } = await written([[Buffer.alloc(8_388_608)]], true, taker);
   isOver = true;
   t.equal(writes.length, 16);
   t.ok(most <= 2, `${most} writes in one turn, ${Math.round(performance.now() - begun)} ms in all`);

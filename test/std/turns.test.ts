@@ -20,12 +20,17 @@ t.test('work runs until its slice is over, and then yields to other work', async
   });
   await slice.yieldIfOver();
   t.equal(others, 0);
-  const begun = performance.now();
-  while (performance.now() - begun < 5);
-  t.ok(slice.isOver);
-  await slice.yieldIfOver();
-  t.equal(others, 1);
-  t.notOk(slice.isOver);
+  // On a busy machine the system may hold up the process for longer than a slice after a yield.
+  let isFresh = false;
+  for (let round = 0; round < 100 && !isFresh; round += 1) {
+    const begun = performance.now();
+    while (performance.now() - begun < 5);
+    t.ok(slice.isOver);
+    await slice.yieldIfOver();
+    t.equal(others, 1);
+    isFresh = !slice.isOver;
+  }
+  t.ok(isFresh);
 });
 
 t.test('a long list is mapped in order, and others run meanwhile', async (t) => {
