@@ -17,8 +17,9 @@ export interface Body {
 const BATCH_BYTES = 65_536;
 
 /**
- * Most bytes of one write. The event loop is blocked while the system copies them: 3 ms on a machine
- * whose memory is slow. With writes of half the size, an answer of 8 MB took a quarter more CPU.
+ * Most bytes of one write. The event loop is blocked while the system copies them: 3 ms on a
+ * machine whose memory is slow. With writes of half the size, an answer of 8 MB took a quarter
+ * more CPU.
  */
 const WRITE_BYTES = 524_288;
 
