@@ -248,7 +248,11 @@ function optionsOf(lines, units, context) {
         stroke: mode.theme.quiet,
         font: FONT,
         grid: { show: false },
-        ticks: { stroke: mode.theme.line, size: 5 },
+        ticks: {
+          stroke: mode.theme.line,
+          size: 5,
+          filter: (_plot, marks) => marks.map((each) => (each > context.last ? null : each)),
+        },
         space: 64,
         incrs: STEPS.map((days) => days * DAY_S),
         values: DATES,
@@ -277,7 +281,7 @@ function optionsOf(lines, units, context) {
   };
 }
 
-/** Hides the date labels beyond the last day, where the line labels are. */
+/** Hides the date labels beyond the last day, where the line labels are. They have no ticks. */
 function hideDaysAfter(plot, last) {
   const [axis] = plot.axes;
   const { values } = axis;

@@ -137,7 +137,7 @@ t.test('with asOf the lists mark the values of today', async (t) => {
   const { page, show } = await explorer.open(t);
   await show('asOf=2024-01-01');
   const heads = await page.locator('.overview th[scope="col"]').allInnerTexts();
-  t.same(heads.slice(0, 3), ['Market', 'Prices today', 'Latest today']);
+  t.same(heads.slice(0, 2), ['Market', 'Prices today']);
   await show('market=nickel&asOf=2024-01-01');
   t.match(await page.locator('.title').innerText(), '(today)');
   t.match(await page.locator('.filters h2').innerText(), 'counts of today');

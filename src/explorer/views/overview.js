@@ -84,7 +84,7 @@ class MarketOverview extends Loaded {
   }
 
   render({ market, asOf }, { data, isLoading, error }) {
-    const { slug, name, prices, latestPublishedAt } = market;
+    const { slug, name, prices } = market;
     const record = data?.record;
     const { latest, changes } = data?.latest.summary ?? {};
     const price = record && { ...EMPTY, prices: [{ market: slug, code: record.code }], asOf };
@@ -92,7 +92,6 @@ class MarketOverview extends Loaded {
       <tr class=${this.isOld() ? 'stale' : ''} aria-busy=${isLoading ? 'true' : 'false'}>
         <th scope="row"><a href=${linkTo({ ...EMPTY, market: slug, asOf })}>${name}</a></th>
         <td class="number count">${prices}</td>
-        <td class="date latest">${latestPublishedAt?.slice(0, 10) ?? NOTHING}</td>
         <td class="wide">
           ${record ? html`<a class="plain" href=${linkTo(price)}>${record.name}</a>` : ''}
           ${error && html`<span class="bad" role="alert">${error.message}</span>`}
@@ -109,6 +108,7 @@ class MarketOverview extends Loaded {
         <td class="number">
           ${record && html`<${Change} change=${changes.year} isPoints=${isPayable(record)} />`}
         </td>
+        <td class="date latest">${latest?.date ?? NOTHING}</td>
       </tr>
     `;
   }
@@ -157,13 +157,13 @@ export const Overview = ({ app, markets, view, attempt }) => {
                   <tr>
                     <th scope="col">Market</th>
                     <th scope="col" class="number">Prices${view.asOf && ' today'}</th>
-                    <th scope="col">Latest${view.asOf && ' today'}</th>
                     <th scope="col" class="wide">Representative price</th>
                     <th scope="col">One year</th>
                     <th scope="col" class="number">Mid</th>
                     <th scope="col" class="unit">Unit</th>
                     <th scope="col" class="number">Month</th>
                     <th scope="col" class="number">Year</th>
+                    <th scope="col">Latest</th>
                   </tr>
                 </thead>
                 <tbody>
