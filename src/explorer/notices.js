@@ -1,5 +1,6 @@
 // Notes of the page: error responses, waits, ignored parts of a link, `asOf`.
 import { clockTime, isDate, minuteOf } from './dates.js';
+import { hasSampleRates, isSample } from './texts.js';
 import { html } from './ui.js';
 
 /** An error response: its sentence, code and request id. */
@@ -75,6 +76,31 @@ export const PastNote = ({ asOf, back }) => html`
     not shown. <button type="button" onClick=${back}>Back to now</button>
   </p>
 `;
+
+/** Says which of the shown prices are samples: all of them, or those with a `SampleMark`. */
+export const SampleNote = ({ records }) =>
+  records.some(isSample) &&
+  html`
+    <p class="note sample">
+      <strong>Sample data.</strong>${' '}
+      ${records.every(isSample) ? 'The prices shown here' : 'The prices marked “sample”'} are
+      invented for demonstration. They are not market prices.
+    </p>
+  `;
+
+/** Marks a sample price among others. */
+export const SampleMark = ({ record, among }) =>
+  isSample(record) && !among.every(isSample) && html`<span class="mark">sample</span>`;
+
+/** Says that prices were converted by sample exchange rates. */
+export const SampleRatesNote = ({ records }) =>
+  records.some(hasSampleRates) &&
+  html`
+    <p class="note sample">
+      <strong>Sample exchange rates.</strong> The rates of <code>SAMPLE</code> are invented for
+      demonstration.
+    </p>
+  `;
 
 /** The warnings of a response. */
 export const Warnings = ({ warnings }) =>

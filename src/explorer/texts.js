@@ -12,6 +12,16 @@ export function unitText({ currency, unitOfMeasure }) {
 /** True for a price that is a percentage of a reference price. */
 export const isPayable = ({ currency }) => currency === null;
 
+/** True for a sample price: its specification says that its values are invented. */
+export const isSample = ({ specification }) =>
+  specification.some(({ name }) => name === 'sample data');
+
+/** Name of the source of sample exchange rates in a conversion receipt. */
+const SAMPLE_RATES = 'SAMPLE';
+
+/** True for a price that was converted by sample exchange rates. */
+export const hasSampleRates = ({ conversion }) => conversion?.source === SAMPLE_RATES;
+
 /** The location of a price: its country and region, if it has them. */
 export const placeText = ({ country, region }) =>
   [country?.name, region?.name].filter(Boolean).join(', ');

@@ -7,11 +7,11 @@ const database = await testDatabase(t, { seeded: true });
 
 // A price that is no sample. Its points were published today, long after the others of its market.
 await commit(database.pool, async (client) => {
-  await addPrice(client, { code: 'LOADED', currency: 'USD', unit: 'tonne' });
+  await addPrice(client, { code: '0-LOADED', currency: 'USD', unit: 'tonne' });
   await client.query(
     `insert into series (price_id, date, low, mid, high, published_at)
       select price.id, date '2026-07-15' - n, 99.5 + n, 100 + n, 100.5 + n, now()
-      from price, generate_series(0, 399) as n where code = 'LOADED'`,
+      from price, generate_series(0, 399) as n where code = '0-LOADED'`,
   );
 });
 
@@ -23,8 +23,8 @@ t.test('the date beside the value of a market is the day of that value', async (
   const row = page.locator('.overview tbody tr').filter({
     has: page.getByRole('link', { name: 'Nickel', exact: true }),
   });
-  t.equal(await row.locator('.latest').innerText(), '2026-06-30');
-  t.equal((await row.locator('.strong').innerText()).trim(), '18800');
+  t.equal(await row.locator('.latest').innerText(), '2026-07-15');
+  t.equal((await row.locator('.strong').innerText()).trim(), '100');
 });
 
 t.test('the time axis has no ticks without a label beyond the last day', async (t) => {
@@ -43,4 +43,60 @@ t.test('the time axis has no ticks without a label beyond the last day', async (
   const [before = 0, beyond] = ticks as number[];
   t.ok(before > 0, 'the ticks of the days');
   t.equal(beyond, 0);
+});
+
+const NOTE = /Sample data\..* invented for demonstration\. They are not market prices\./;
+
+t.test(
+  'every page says that sample prices are invented, and marks them among others',
+  async (t) => {
+    const { page, show } = await explorer.open(t);
+    const note = page.locator('.note.sample');
+    const views = ['market=copper', 'price=copper/CP-CU-0001', 'code=CP-CU-0001&market=copper'];
+    for (const view of views) {
+      await show(view);
+      t.match(await note.innerText(), NOTE, view);
+      t.equal(await page.getByText('sample', { exact: true }).count(), 0, 'no marks among samples');
+    }
+    for (const view of ['', 'market=nickel', 'price=nickel/CP-NI-0001&price=nickel/0-LOADED']) {
+      await show(view);
+      t.match(await note.innerText(), /marked “sample”/, view);
+      const marked = await page.locator('tr:has(.mark)').allInnerTexts();
+      t.ok(marked.length > 0, view);
+      t.notOk(
+        marked.some((each) => each.includes('0-LOADED')),
+        view,
+      );
+    }
+    await show('price=copper/CP-CU-0001&currency=EUR');
+    await page.getByText('The rates of SAMPLE are invented').waitFor();
+    for (const view of ['price=nickel/0-LOADED', 'code=0-LOADED&market=nickel']) {
+      await show(view);
+      t.equal(await note.count(), 0, view);
+    }
+  },
+);
+
+t.test('the picture of a chart says that sample prices are invented', async (t) => {
+  const { page, show } = await explorer.open(t);
+  const written = `globalThis.written = [];
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
+      written.push(text);
+      return fillText.call(this, text, ...others);
+    };`;
+  for (const [code, isSample] of [
+    ['CP-NI-0001', true],
+    ['0-LOADED', false],
+  ] as const) {
+    await show(`price=nickel/${code}`);
+    await page.evaluate(written);
+    await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'PNG of the chart' }).click(),
+    ]);
+    const texts = String(await page.evaluate('written.join(" | ")'));
+    t.match(texts, 'Commodity Prices Service');
+    t.equal(/Sample data: the prices are invented/.test(texts), isSample, code);
+  }
 });

@@ -2,6 +2,7 @@
 import { draw } from '../chart.js';
 import { dateOf, minuteOf } from '../dates.js';
 import { linkTo } from '../link.js';
+import { SampleMark } from '../notices.js';
 import { indexed, lineOf, strokeOf } from '../series.js';
 import { NOTHING, unitText } from '../texts.js';
 import { Component, createRef, darkSetting, html } from '../ui.js';
@@ -83,7 +84,7 @@ class Replaced extends Component {
   }
 }
 
-const ReadOutRow = ({ entry, place, point, isAtCursor, view, app, isOnly }) => {
+const ReadOutRow = ({ entry, among, place, point, isAtCursor, view, app, isOnly }) => {
   const { market, record } = entry;
   const { stroke, dash } = strokeOf(place, darkSetting.matches);
   const isPublished = !view.currency && !view.unit && !view.average;
@@ -102,6 +103,7 @@ const ReadOutRow = ({ entry, place, point, isAtCursor, view, app, isOnly }) => {
       </td>
       <th scope="row" class="wide">
         <a class="plain" href=${page}><bdi>${record.name}</bdi></a>
+        <${SampleMark} record=${record} among=${among} />
         ${
           point &&
           point.corrections !== '0' &&
@@ -164,6 +166,7 @@ const ReadOut = ({ entries, day, view, app, isRead }) => {
               <${ReadOutRow}
                 key=${`${entry.market} ${entry.record.code}`}
                 entry=${entry}
+                among=${entries.map(({ record }) => record)}
                 place=${place}
                 point=${isRead ? pointOf(entry) : undefined}
                 isAtCursor=${isRead && date !== null}

@@ -2,7 +2,7 @@
 import { askJson, askText, exact } from '../api.js';
 import { linkTo, listRequest, PRICES_MAX } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { Failed, OldNote, RefusalNote, Warnings } from '../notices.js';
+import { Failed, OldNote, RefusalNote, SampleMark, SampleNote, Warnings } from '../notices.js';
 import { counted, isPayable, NOTHING, placeText, unitText } from '../texts.js';
 import { Change, html } from '../ui.js';
 
@@ -101,7 +101,7 @@ class Filters extends Loaded {
 /** The newest value, or the reason for a missing one. */
 const midText = (latest) => (latest ? (latest.mid ?? 'no rate') : NOTHING);
 
-const Row = ({ market, record, view, isChosen, choose }) => {
+const Row = ({ market, record, records, view, isChosen, choose }) => {
   const { latest, changes } = record.summary;
   const price = { ...view, filters: {}, market: null, prices: [{ market, code: record.code }] };
   return html`
@@ -117,6 +117,7 @@ const Row = ({ market, record, view, isChosen, choose }) => {
       <td class="code further">${record.code}</td>
       <th scope="row" class="wide">
         <a href=${linkTo(price)}><bdi>${record.name}</bdi></a>
+        <${SampleMark} record=${record} among=${records} />
       </th>
       <td class="place further">${placeText(record)}</td>
       <td class="further">${record.frequency?.name}</td>
@@ -210,6 +211,7 @@ class List extends Loaded {
                   key=${record.code}
                   market=${market}
                   record=${record}
+                  records=${data.records}
                   view=${view}
                   isChosen=${this.chosen.includes(record.code)}
                   choose=${this.choose}
@@ -232,6 +234,7 @@ class List extends Loaded {
       <section class=${`panel flush ${isBusy ? 'stale' : ''}`} aria-busy=${isBusy ? 'true' : 'false'}>
         ${isOld && !isLoading && html`<${OldNote} />`}
         <${Warnings} warnings=${data.warnings} />
+        <${SampleNote} records=${data.records} />
         ${
           data.records.length === 0
             ? html`<p class="empty">

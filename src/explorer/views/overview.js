@@ -4,9 +4,10 @@ import { askText, exact } from '../api.js';
 import { dateOf, dayOf, endOf, monthsFrom } from '../dates.js';
 import { addressOf, EMPTY, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
+import { SampleMark, SampleNote } from '../notices.js';
 import { lineOf } from '../series.js';
 import { isPayable, NOTHING, unitText } from '../texts.js';
-import { Change, html } from '../ui.js';
+import { Change, Component, html } from '../ui.js';
 
 const WIDTH = 132;
 const HEIGHT = 30;
@@ -80,10 +81,11 @@ class MarketOverview extends Loaded {
     ]);
     const text = await askText(address, signal);
     const record = representative(JSON.parse(text).data);
+    if (record) this.props.onRecord(market.slug, record);
     return record && { record, latest: exact(text).data.find(({ code }) => code === record.code) };
   }
 
-  render({ market, asOf }, { data, isLoading, error }) {
+  render({ market, asOf, among }, { data, isLoading, error }) {
     const { slug, name, prices } = market;
     const record = data?.record;
     const { latest, changes } = data?.latest.summary ?? {};
@@ -94,6 +96,7 @@ class MarketOverview extends Loaded {
         <td class="number count">${prices}</td>
         <td class="wide">
           ${record ? html`<a class="plain" href=${linkTo(price)}>${record.name}</a>` : ''}
+          ${record && html`<${SampleMark} record=${record} among=${among} />`}
           ${error && html`<span class="bad" role="alert">${error.message}</span>`}
           ${isLoading && !record && html`<span class="quiet">…</span>`}
         </td>
@@ -138,11 +141,18 @@ const Empty = () => html`
 `;
 
 /** All markets, readable or not. */
-export const Overview = ({ app, markets, view, attempt }) => {
-  const open = markets.filter(({ authorized }) => authorized);
-  const closed = markets.filter(({ authorized }) => !authorized);
-  const isEmpty = open.length > 0 && open.every(({ prices }) => !prices);
-  return html`
+export class Overview extends Component {
+  state = { records: {} };
+
+  onRecord = (slug, record) =>
+    this.setState(({ records }) => ({ records: { ...records, [slug]: record } }));
+
+  render({ app, markets, view, attempt }, { records }) {
+    const among = Object.values(records);
+    const open = markets.filter(({ authorized }) => authorized);
+    const closed = markets.filter(({ authorized }) => !authorized);
+    const isEmpty = open.length > 0 && open.every(({ prices }) => !prices);
+    return html`
     <div>
       <h1 class="hidden">Markets</h1>
       ${isEmpty && html`<${Empty} />`}
@@ -151,6 +161,7 @@ export const Overview = ({ app, markets, view, attempt }) => {
         open.length > 0 &&
         html`
           <section class="panel flush">
+            <${SampleNote} records=${among} />
             <div class="scroll" tabindex="0" role="region" aria-label="Markets">
               <table class="list overview">
                 <thead>
@@ -175,6 +186,8 @@ export const Overview = ({ app, markets, view, attempt }) => {
                         market=${market}
                         asOf=${view.asOf}
                         attempt=${attempt}
+                        among=${among}
+                        onRecord=${this.onRecord}
                       />
                     `,
                   )}
@@ -187,4 +200,5 @@ export const Overview = ({ app, markets, view, attempt }) => {
       ${closed.length > 0 && html`<${Closed} markets=${closed} />`}
     </div>
   `;
-};
+  }
+}

@@ -4,7 +4,7 @@ import { askText, exact } from '../api.js';
 import { minuteOf } from '../dates.js';
 import { seriesRequests } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { Failed, OldNote, Warnings } from '../notices.js';
+import { Failed, OldNote, SampleNote, SampleRatesNote, Warnings } from '../notices.js';
 import { counted } from '../texts.js';
 import { html, Later } from '../ui.js';
 import { ChartView } from './chart-view.js';
@@ -131,6 +131,8 @@ export class Prices extends Loaded {
           <h1><bdi>${isEmpty ? 'No prices' : titleOf(entries)}</bdi></h1>
           <${Controls} app=${app} view=${chosen} newest=${newestOf(entries)} />
           <${Warnings} warnings=${warnings} />
+          <${SampleNote} records=${entries.map(({ record }) => record)} />
+          <${SampleRatesNote} records=${entries.map(({ record }) => record)} />
           ${
             isEmpty
               ? html`<p class="empty">None of the chosen prices ${view.asOf ? 'was known at that time' : 'is here'}.</p>`

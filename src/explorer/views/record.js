@@ -4,7 +4,7 @@ import { minuteOf } from '../dates.js';
 import { correctionsOf } from '../history.js';
 import { linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { Failed, Warnings } from '../notices.js';
+import { Failed, SampleNote, Warnings } from '../notices.js';
 import { NOTHING } from '../texts.js';
 import { html } from '../ui.js';
 import { ChartView } from './chart-view.js';
@@ -171,6 +171,7 @@ export class RecordView extends Loaded {
         <div class="columns record">
           <div>
             <section class="panel">
+              <${SampleNote} records=${[record]} />
               <${ChartView} app=${app} view=${shown} entries=${entries} isRead=${true} />
             </section>
             <section class="panel">

@@ -3,7 +3,7 @@
 import { ask, ROOT } from '../api.js';
 import { clockTime, endOf, minuteOf } from '../dates.js';
 import { csvAddress } from '../link.js';
-import { counted } from '../texts.js';
+import { counted, hasSampleRates, isSample } from '../texts.js';
 import { Component, createRef, html } from '../ui.js';
 
 /** Starts a download. */
@@ -25,7 +25,8 @@ const CODES_A_LINE = 6;
 
 /** The notes below the chart in a PNG: every code, currency and unit, and the source. */
 function notesOf({ entries, answers, view }) {
-  const codes = entries.map(({ record }) => record.code);
+  const records = entries.map(({ record }) => record);
+  const codes = records.map(({ code }) => code);
   const lines = [];
   for (let at = 0; at < codes.length; at += CODES_A_LINE) {
     lines.push(codes.slice(at, at + CODES_A_LINE).join(', '));
@@ -38,6 +39,12 @@ function notesOf({ entries, answers, view }) {
     view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,
   ].filter(Boolean);
   if (options.length > 0) lines.push(options.join('; '));
+  const samples = records.filter(isSample);
+  if (samples.length > 0) {
+    const which = samples.length === records.length ? 'the' : `${samples.length} of these`;
+    lines.push(`Sample data: ${which} prices are invented for demonstration`);
+  }
+  if (records.some(hasSampleRates)) lines.push('Sample exchange rates, invented for demonstration');
   const revisions = answers.map(({ $metadata }) => $metadata.revision).join(', ');
   return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions}`];
 }
