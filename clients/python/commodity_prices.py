@@ -125,7 +125,7 @@ class Results(list):
         import pandas  # Needed here only.
         if self._decimal is None:
             return pandas.DataFrame(list(self), columns=None if self else FOUND)
-        frame = pandas.DataFrame(list(self._points()), columns=COLUMNS)
+        frame = pandas.DataFrame(self._points(), columns=COLUMNS).astype({"corrections": "int64"})
         frame["date"] = pandas.to_datetime(frame["date"], format="%Y-%m-%d")
         return frame if self._decimal else frame.astype(dict.fromkeys(NUMBERS, "float64"))
 
@@ -167,7 +167,7 @@ class Client:
             raise PricesError("The address holds a credential or a query; give the API key as key")
         if not re.fullmatch(r"https?://[^/\s]\S*", address, re.IGNORECASE):
             raise PricesError(f"{address!r} is no address such as https://prices.example.com")
-        self._key = key or os.environ.get("COMMODITY_PRICES_KEY") or ""
+        self._key = os.environ.get("COMMODITY_PRICES_KEY", "") if key is None else key
         if not self._key:
             raise PricesError("There is no API key; set COMMODITY_PRICES_KEY, or give key")
         if not re.fullmatch(r"[\x21-\x7e]+", self._key):
@@ -180,22 +180,22 @@ class Client:
 
     def prices(self, market: str, *, timeout: Optional[float] = None, **request: Any) -> Results:
         """The prices of a market that pass the filters, with their series unless
-        includeSeries=False. Filters are lists, dateFrom and dateTo dates; options go beside them.
+        includeSeries=False. Filters are lists or texts, dateFrom and dateTo dates; options beside.
         Reports the warnings of the answer by warnings.warn. Raises PricesError."""
         body: dict[str, dict[str, Any]] = {"filters": {}, "options": {"includeSeries": True}}
-        for name, value in request.items():
+        for name, it in request.items():
             member = re.sub(r"_([a-z])", lambda found: found.group(1).upper(), name)
             if name != member and member in request:
                 raise PricesError(f"{name} and {member} are one argument; give one of them")
-            if value is not None:
-                body["options" if member in OPTIONS else "filters"][member] = value
+            one = isinstance(it, str) and member not in {*OPTIONS, "dateFrom", "dateTo"}
+            if it is not None:
+                body["options" if member in OPTIONS else "filters"][member] = [it] if one else it
         path = f"/v3/prices/{urllib.parse.quote(market, safe='')}"
         sent = json.dumps(body, default=_plain).encode()
         data, metadata, _ = self._page(path, timeout, "revision", body=sent)
         for each in metadata.get("warnings", []):
             text = f"{market}: {each['code']} {each.get('pointer')}: {each['detail']}"
-            stack = traceback.walk_stack(sys._getframe())
-            own = sum(frame.f_globals is globals() for frame, _ in stack)
+            own = sum(f.f_globals is globals() for f, _ in traceback.walk_stack(sys._getframe()))
             warnings.warn(text, PricesWarning, stacklevel=own + 1)  # Names the line of the user.
         return Results(data, metadata, self._decimal)
 
@@ -321,14 +321,15 @@ class Client:
         wanted = "application/json" if status == 200 else "application/problem+json"
         content = None
         with contextlib.suppress(ValueError, RecursionError):
-            if kind == wanted:
-                content = json.loads(body, **_EXACT if self._decimal else {})
+            content = json.loads(body if kind == wanted else "", **_EXACT if self._decimal else {})
         if status == 204 or (status == 200 and content is not None):
             return content, headers
         known = content if _are([content], "code", "detail") else {}
         why = "that is broken or foreign" if kind == wanted else f"instead of {wanted}"
         other = f"{self._url} answered {status} with {kind} {why}: {beginning}"
         detail = known.get("detail", other)
+        if status // 100 == 3 and (place := re.split("[?#]", headers.get("location", ""))[0]):
+            detail = f"{self._url} answered {status}, a redirect: set the final address, {place}"
         if status == 404:
             detail += f" ({answer.url}; this client is for version 3 of the service)"
         error = PricesError(detail, status, *map(known.get, ("code", "errors", "requestId")))

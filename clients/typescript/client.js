@@ -32,7 +32,7 @@ const ADDRESS = /^https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 const fault = (text, members = {}) => Object.assign(new PricesError(text), members);
 async function attempt(url, init, signal) {
     const { ok, status, headers, body } = await fetch(url, { ...init, signal }).catch((error) => {
-        throw fault(`${url} cannot be reached: ${error.cause?.code ?? error.message}`);
+        throw fault(`${url} cannot be reached: ${error.cause?.code ?? (error.cause ?? error).message}`);
     });
     const kind = headers.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
     const isJson = /^application\/(problem\+)?json$/i.test(kind);
@@ -56,21 +56,21 @@ async function attempt(url, init, signal) {
     const isPage = isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
     if (ok && isPage)
         return { content, fields: headers };
-    const other = { detail: `${kind}, no answer of version 3: ${text.slice(0, 200)}` };
+    const [to, retryAfterMs] = [headers.get('location'), retryAfterOf(headers.get('retry-after'))];
+    const moved = to && `a redirect to ${to.split(/[?#]/)[0]}; url must be the final address`;
+    const other = { detail: moved || `${kind}, no answer of version 3: ${text.slice(0, 200)}` };
     const isProblem = isText(content?.code) && isText(content.detail);
     const { detail, code = null, errors: list, requestId = null } = isProblem ? content : other;
     const errors = isList(list) ? list : [];
     const places = errors.map((each) => `\n${each.pointer}: ${each.detail}`).join('');
     const hint = status === 404 ? ' (this client is for version 3 of the service)' : '';
-    const retryAfterMs = retryAfterOf(headers.get('retry-after'));
     const members = { status, code, errors, requestId, retryAfterMs };
     throw fault(`${url} answered ${status}: ${detail}${places}${hint}`, members);
 }
 async function send(url, init, { signal, timeoutMs = 60_000 }) {
-    const control = new AbortController();
+    const [control, endsAt] = [new AbortController(), performance.now() + timeoutMs];
     const stop = () => control.abort();
     const timer = setTimeout(stop, Math.min(timeoutMs, 2 ** 31 - 1));
-    const endsAt = performance.now() + timeoutMs;
     signal?.addEventListener('abort', stop);
     try {
         for (let retries = 0;; retries += 1) {
@@ -98,7 +98,7 @@ export function createClient(options = {}) {
     const url = options.url ?? process?.env?.['COMMODITY_PRICES_URL'] ?? 'http://127.0.0.1:3000';
     const key = options.key ?? process?.env?.['COMMODITY_PRICES_KEY'] ?? '';
     if (!ADDRESS.test(url) || holdsKey(url))
-        throw fault('url must be https://host without a key');
+        throw fault('url must be http(s)://host without a key');
     if (!key)
         throw fault('There is no API key; set COMMODITY_PRICES_KEY, or give key');
     if (!/^[\x21-\x7e]+$/.test(key))

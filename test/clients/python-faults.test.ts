@@ -161,7 +161,11 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
     ['no JSON', json('{"$metadata": {"rev'), /json that is broken or foreign: .*\$metadata/],
     ['another shape', json({ prices: [] }), /no Commodity Prices Service of version 3.*prices/],
     ['a list', json([1]), /no Commodity Prices Service of version 3/],
-    ['a redirect', json('', { location: 'http://127.0.0.1:9/' }, 302), /answered 302/],
+    [
+      'a redirect',
+      json('', { location: 'http://127.0.0.1:9/?q=1' }, 302),
+      /answered 302, a redirect: set the final address, http:\/\/127.0.0.1:9\/\n$/,
+    ],
     ['a part', json('{"half', { 'content-length': '100' }), /a part of its answer.*"half/],
     [
       'a part in chunks',

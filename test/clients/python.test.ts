@@ -119,6 +119,12 @@ list(cp.pages("nickel", regions=["Europ"]))`,
   );
 });
 
+t.test('one text is a list of one value, and a date stays a date', async (t) => {
+  const call = (regions: string) =>
+    `cp.prices("nickel", regions=${regions}, dateFrom="2026-06-01")`;
+  t.ok(await printed(`print(json.dumps(${call('"Europe"')} == ${call('["Europe"]')}))`));
+});
+
 t.test('the client knows every option of the service', async (t) => {
   const options = await printed('print(json.dumps(sorted(cp.OPTIONS)))');
   t.same(options, Object.keys(optionMembers(1)).sort());
@@ -167,6 +173,8 @@ t.test('without a key, and with one in the address, nothing is sent', async (t) 
   t.match(twice.stderr, /date_from and dateFrom are one argument/);
   const odd = await python('import commodity_prices as cp\ncp.Client(key="a\\r\\nb")', env);
   t.match(odd.stderr, /holds a space, a line end/);
+  const empty = await python('import commodity_prices as cp\ncp.Client(key="")', env);
+  t.match(empty.stderr, /There is no API key/, 'an empty key does not stand for the environment');
 });
 
 t.test(
@@ -183,6 +191,7 @@ empty = cp.prices("nickel", codes=["CP-NI-0001"], dateFrom="2199-01-01").df()
 exact = cp.Client(decimal=True).prices("nickel", codes=["CP-NI-0001"]).df()
 print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
   "types": {name: str(frame[name].dtype) for name in ("date", "low", "mid", "corrections")},
+  "same": [str(each) for each in empty.dtypes] == [str(each) for each in frame.dtypes],
   "empty": [list(empty.columns), len(empty), str(empty["mid"].dtype), str(empty["date"].dtype)],
   "exact": type(exact["mid"][0]).__name__,
   "none": list(cp.search("zzzzzzzz").df().columns),
@@ -203,6 +212,7 @@ print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
       mid: 'float64',
       corrections: 'int64',
     });
+    t.ok(got.same, 'without rows too');
     t.match(got.empty, [
       'code,name,date,low,mid,high,currency,unit,corrections'.split(','),
       0,
