@@ -53,7 +53,7 @@ type SideName = (typeof SIDES)[number][0];
 
 /** The entry file of the commands; older checkouts have it elsewhere. */
 const commandsOf = (root: string): string => {
-  const files = ['src/cli/main.ts', 'src/cli/main.ts'].map((file) => join(root, file));
+  const files = ['src/cli/main.ts', 'src/commands/main.ts'].map((file) => join(root, file));
   return files.find(existsSync) ?? '';
 };
 

@@ -180,8 +180,8 @@ class Client:
 
     def prices(self, market: str, *, timeout: Optional[float] = None, **request: Any) -> Results:
         """The prices of a market that pass the filters, with their series unless
-        includeSeries=False. Filters are lists or texts, dateFrom and dateTo dates; options beside.
-        Reports the warnings of the answer by warnings.warn. Raises PricesError."""
+        includeSeries=False. A filter is a list or a text, dateFrom and dateTo are dates. Options
+        stand beside filters. Warnings of the answer reach warnings.warn. Raises PricesError."""
         body: dict[str, dict[str, Any]] = {"filters": {}, "options": {"includeSeries": True}}
         for name, it in request.items():
             member = re.sub(r"_([a-z])", lambda found: found.group(1).upper(), name)

@@ -118,7 +118,7 @@ async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
   const isPage = isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
   if (ok && isPage) return { content, fields: headers };
   const [to, retryAfterMs] = [headers.get('location'), retryAfterOf(headers.get('retry-after'))];
-  const moved = to && `a redirect to ${to.split(/[?#]/)[0]}; url must be the final address`;
+  const moved = status < 400 && to && `a redirect to ${to.split(/[?#]/)[0]}; set url to its host`;
   const other = { detail: moved || `${kind}, no answer of version 3: ${text.slice(0, 200)}` };
   const isProblem = isText(content?.code) && isText(content.detail);
   const { detail, code = null, errors: list, requestId = null } = isProblem ? content : other;

@@ -153,7 +153,7 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
     [
       'a redirect',
       json('', { location: 'http://127.0.0.1:9/?q=1' }, 302),
-      /answered 302: a redirect to http:\/\/127.0.0.1:9\/; url must be the final address$/,
+      /answered 302: a redirect to http:\/\/127.0.0.1:9\/; set url to its host$/,
     ],
     ['another version', refused(404, 'not_found'), /refused as .*version 3 of the service/],
   ];
