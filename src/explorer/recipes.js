@@ -1,4 +1,5 @@
-// The shown request as programs. Each reads the key from SERVICE_KEY and prints its row count.
+// The shown request as programs. Each reads the key from COMMODITY_PRICES_KEY. Rows without a date are
+// prices without points.
 
 const PLACEHOLDER = 'put your key here';
 
@@ -12,14 +13,16 @@ const quoted = (text) => JSON.stringify(text);
 const inQuery = (text) => `"${text.replaceAll('"', '""').replaceAll('#(', '#(#)(')}"`;
 
 const curl = (url) => `curl -sS --fail-with-body --compressed ${shell(url)} \\
-  -H "x-api-key: \${SERVICE_KEY:-${PLACEHOLDER}}" -o prices.csv &&
-  tail -n +2 prices.csv | grep -c ''
+  -H "x-api-key: \${COMMODITY_PRICES_KEY:-${PLACEHOLDER}}" \\
+  -o prices.csv &&
+  # Counts the points: a price without points has a row without a date.
+  grep -c '^[^,]*,[0-9]' prices.csv
 `;
 
 const python = (url) => `import csv, io, os, urllib.request
 
 URL = ${quoted(url)}
-KEY = os.environ.get("SERVICE_KEY", "${PLACEHOLDER}")
+KEY = os.environ.get("COMMODITY_PRICES_KEY", "${PLACEHOLDER}")
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_):
@@ -28,19 +31,22 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 request = urllib.request.Request(URL, headers={"x-api-key": KEY})
 with urllib.request.build_opener(NoRedirect).open(request, timeout=60) as answer:
     # Every cell is text, so that no digit is lost.
-    rows = list(csv.DictReader(io.TextIOWrapper(answer, "utf-8", newline="")))
-print(len(rows))
+    rows = csv.DictReader(io.TextIOWrapper(answer, "utf-8", newline=""))
+    # A price without points has a row without a date.
+    points = [row for row in rows if row["date"]]
+print(len(points), "points")
 `;
 
 const r = (url) => `address <- ${quoted(url)}
-key <- Sys.getenv("SERVICE_KEY", "${PLACEHOLDER}")
+key <- Sys.getenv("COMMODITY_PRICES_KEY", "${PLACEHOLDER}")
 
 # R follows redirects and sends the key along, so the address must be the final one.
 answer <- url(address, headers = c("x-api-key" = key))
 # Every column is text, so that no digit is lost: as.numeric() where you calculate.
 prices <- read.csv(answer, colClasses = "character", na.strings = character(0),
   check.names = FALSE, encoding = "UTF-8")
-cat(nrow(prices), "\\n")
+prices <- prices[prices$date != "", ]  # A price without points has a row without a date.
+cat(nrow(prices), "points\\n")
 `;
 
 /** Power Query passes repeated parameters as lists. */
@@ -56,14 +62,16 @@ function powerQuery(url) {
         RelativePath = ${inQuery(pathname.slice(1))},
         Headers = [#"x-api-key" = ${inQuery(PLACEHOLDER)}],
         Query = [${fields.join(', ')}]]),
-    Prices = Table.PromoteHeaders(Csv.Document(Answer, [Delimiter = ",", Encoding = 65001]))
+    Rows = Table.PromoteHeaders(Csv.Document(Answer, [Delimiter = ",", Encoding = 65001])),
+    // A price without points has a row without a date.
+    Prices = Table.SelectRows(Rows, each [date] <> "")
 in
     Prices
 `;
 }
 
 const typeScript = (url) => `const url = ${quoted(url)};
-const key = process.env['SERVICE_KEY'] ?? '${PLACEHOLDER}';
+const key = process.env['COMMODITY_PRICES_KEY'] ?? '${PLACEHOLDER}';
 
 // A redirect would carry the key to another address.
 const answer = await fetch(url, { headers: { 'x-api-key': key }, redirect: 'manual' });
@@ -74,7 +82,7 @@ const { data } = JSON.parse(await answer.text(), asWritten);
 const points = data.flatMap(({ code, series }) =>
   series.map((point) => ({ code, ...point })),
 );
-console.log(points.length);
+console.log(points.length, 'points');
 `;
 
 /**

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ConfigError } from '../config/config.ts';
+import { listenError } from './ports.ts';
 
 /** A registry that writes the Prometheus text format. */
 interface Exposition {
@@ -33,10 +33,8 @@ export async function serveMetrics(
     }
   });
   server.listen(port, host);
-  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    const isInUse = error.code === 'EADDRINUSE';
-    const why = isInUse ? 'is in use by another program' : `cannot be used (${error.message})`;
-    throw new ConfigError(`METRICS_PORT: ${port} on ${host} ${why}`);
+  await once(server, 'listening').catch((error: Error) => {
+    throw listenError(error, { host, port, prefix: 'METRICS_' });
   });
   return {
     port: (server.address() as AddressInfo).port,

@@ -12,6 +12,7 @@ import { requireSystem } from './check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
 import { isSet, ownSecret, withDevelopmentSecret } from './environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import { requireFreePorts } from './ports.ts';
 
 const DEMO_NAME = 'demo';
 /** Lifetime of a demo key: the key of a killed service is not revoked. */
@@ -130,6 +131,7 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
 
 /** Returns the database of the settings, or starts and prepares the embedded one. */
 export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<Prepared> {
+  if (settings.DATABASE_URL === undefined) await requireFreePorts(settings);
   const chosen = await chooseDatabase(settings, (step) => {
     const action = step === 'starts' ? 'Starting PostgreSQL' : 'Using the running PostgreSQL';
     printStep(`${action} in ${settings.DATA_DIR}`);

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
 import { databaseAddressOf, serverAddressesOf } from '../config/addresses.ts';
-import { type Config, ConfigError } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { type Client, type ClientOptions, openClient } from '../db/client.ts';
 import type { LinkOptions } from '../db/link/link.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -14,6 +14,7 @@ import { checkDatabase } from './check-database.ts';
 import { sentenceOf } from './failure.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { logStateChange, type StateChange } from './log.ts';
+import { listenError } from './ports.ts';
 
 /**
  * Listen backlog; the kernel may cap it. A client whose connection attempt is dropped retries only
@@ -43,15 +44,7 @@ async function listen(app: FastifyInstance, config: Config): Promise<number> {
   try {
     await app.listen({ port: config.PORT, host: config.HOST, backlog: BACKLOG });
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const inUse = `PORT: ${config.PORT} on ${config.HOST} is in use by another program`;
-    const why: Readonly<Record<string, string>> = {
-      EADDRINUSE: `${inUse}; PORT=0 selects a free port`,
-      EACCES: `PORT: ${config.PORT} needs rights that this account does not have`,
-      EADDRNOTAVAIL: `HOST: ${config.HOST} is not an address of this machine`,
-      ENOTFOUND: `HOST: ${config.HOST} cannot be resolved`,
-    };
-    throw new ConfigError(why[code ?? ''] ?? `HOST, PORT: ${(error as Error).message}`);
+    throw listenError(error as Error, { host: config.HOST, port: config.PORT, prefix: '' });
   }
   return (app.server.address() as AddressInfo).port;
 }

@@ -69,12 +69,18 @@ const RUNS = [
   ['TypeScript', 'recipe.mts', process.execPath],
 ] as const;
 
-t.test('each program runs as copied and gives the rows of the request', async (t) => {
+t.test('each program runs as copied and gives the points of the request', async (t) => {
   const { page, show } = await explorer.open(t);
-  await show(VIEW);
+  // The second price is monthly: it has no points on these days, and a row without a date.
+  await show(
+    'price=nickel/CP-NI-0001&price=nickel/CP-NI-0006&from=2026-06-02&to=2026-06-12&currency=EUR',
+  );
   await page.getByRole('button', { name: 'Code', exact: true }).click();
-  const rows = (await csvOf(await addressShown(page))).toString().trim().split('\r\n').length - 1;
-  t.ok(rows >= 12);
+  const csv = await csvOf(await addressShown(page));
+  const rows = csv.toString().trim().split('\r\n').slice(1);
+  t.equal(rows.filter((row) => row.startsWith('CP-NI-0006,,')).length, 1);
+  const points = rows.length - 1;
+  t.ok(points >= 6);
   const folder = t.testdir({});
   for (const [name, file, program] of RUNS) {
     // `npm test` says in its first line that R is missing; `.ci/run` installs it.
@@ -83,10 +89,11 @@ t.test('each program runs as copied and gives the rows of the request', async (t
     const text = await page.locator('pre code').textContent();
     t.notOk(text?.includes(explorer.key), `${name}: a placeholder stands for the key`);
     await writeFile(join(folder, file), text ?? '');
-    const env = { PATH: process.env['PATH'], SERVICE_KEY: explorer.key };
+    const env = { PATH: process.env['PATH'], COMMODITY_PRICES_KEY: explorer.key };
     const { stdout } = await run(program, [file], { cwd: folder, env });
-    t.equal(Number(stdout.trim()), rows, name);
+    t.equal(Number.parseInt(stdout, 10), points, name);
   }
+  t.same(await readFile(join(folder, 'prices.csv')), csv, 'the file of curl');
 });
 
 t.test('no program takes the key along to the target of a redirect', async (t) => {
@@ -113,7 +120,7 @@ t.test('no program takes the key along to the target of a redirect', async (t) =
       (each: { name: string }) => each.name === name,
     );
     await writeFile(join(folder, file), text);
-    const env = { PATH: process.env['PATH'], SERVICE_KEY: 'a-key' };
+    const env = { PATH: process.env['PATH'], COMMODITY_PRICES_KEY: 'a-key' };
     await t.rejects(run(program, [file], { cwd: folder, env }), name);
   }
   t.equal(keys, 0);

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { request } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -57,11 +57,20 @@ const isDatabaseUp = async (dataDir: string): Promise<boolean> =>
 /** Invalid settings, with message and exit code. */
 type InvalidSettings = [env: Record<string, string>, message: RegExp, code: number];
 
-async function takenPort(test: Pick<typeof t, 'teardown'>): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
+/** Listens at a port, or at a free one. Returns the port. */
+async function takePort(test: Pick<typeof t, 'teardown'>, port = 0): Promise<number> {
+  const server = createServer().listen(port, '127.0.0.1');
   test.teardown(() => server.close());
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
 }
 
 /** Waits for the address in the log of a service that shows no banner. */
@@ -106,7 +115,11 @@ t.test('one command gives a service that answers, again and again', async (t) =>
   t.match(await refused.json(), { code: 'api_key_revoked' });
   t.equal((await askNickel(address, { authorization })).status, 200, 'tokens live on');
 
-  const rival = startService(t, { ...env, PORT: new URL(address).port });
+  const rivalPort = await freePort();
+  const rival = startService(t, { ...env, PORT: String(rivalPort) });
+  // Its port was free when it looked.
+  await rival.until('stderr', 'Using the running PostgreSQL');
+  await takePort(t, rivalPort);
   t.equal(await rival.ended, 2);
   t.match(rival.stderr(), 'is in use by another program');
   const key = { 'x-api-key': keyIn(second.stdout()) };
@@ -115,8 +128,10 @@ t.test('one command gives a service that answers, again and again', async (t) =>
   t.equal(await second.ended, 0);
   t.equal(await isDatabaseUp(dataDir), false);
 
-  const port = await takenPort(t);
+  const port = await freePort();
   const third = startService(t, { ...env, PORT: String(port) });
+  await third.until('stderr', 'Starting PostgreSQL');
+  await takePort(t, port);
   t.equal(await third.ended, 2);
   t.match(third.stderr(), `PORT: ${port} `);
   t.equal(await isDatabaseUp(dataDir), false, 'a start that fails gives its database back');
@@ -125,6 +140,24 @@ t.test('one command gives a service that answers, again and again', async (t) =>
   for (const output of [first, second]) {
     t.notMatch(output.stdout() + output.stderr(), secret);
     t.notMatch(output.stderr(), /cps_live_/);
+  }
+});
+
+t.test('a port in use is reported before a database is created', async (t) => {
+  const port = String(await takePort(t));
+  const free = String(await freePort());
+  for (const [env, message] of [
+    [{ PORT: port }, `PORT: ${port} on 127.0.0.1 is in use`],
+    [{ METRICS_PORT: port }, `METRICS_PORT: ${port} on 127.0.0.1 is in use`],
+    [{ PORT: free, METRICS_PORT: free }, `METRICS_PORT: ${free} on 127.0.0.1 is in use`],
+    [{ HOST: '203.0.113.7' }, 'HOST: 203.0.113.7 is not an address of this machine'],
+  ] as const) {
+    const dataDir = await dataFolder(t);
+    const service = startService(t, { DATA_DIR: dataDir, ...env });
+    t.equal(await service.ended, 2, message);
+    t.match(service.stderr(), message);
+    t.match(service.stderr(), /^[^\n]*\n$/, 'one line');
+    t.same(await readdir(dataDir).catch(() => []), [], 'the data folder is empty');
   }
 });
 
@@ -229,7 +262,7 @@ t.test('an unreachable DATABASE_URL does not stop the start', async (t) => {
 
 t.test('an unusable setting is one line that names it', async (t) => {
   const { url } = await seededDatabase(t);
-  const port = await takenPort(t);
+  const port = await takePort(t);
   const database = { DATABASE_URL: url };
   const secret = { JWT_SECRET: 'x'.repeat(32) };
   const faults: InvalidSettings[] = [
