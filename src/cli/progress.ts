@@ -88,7 +88,8 @@ function shownLoad({ step, rows, bytes, bytesTotal }: LoadProgress, seconds: num
   if (read !== null && read > 0 && read < 1) {
     facts.push(`${timeText((seconds * (1 - read)) / read)} left`);
   }
-  const linesDue = Math.floor(read === null ? rows / ROWS_A_LINE : read * 10);
+  // A small file is read whole before its first row is counted.
+  const linesDue = rows === 0 ? 0 : Math.floor(read === null ? rows / ROWS_A_LINE : read * 10);
   return { phase: step, text: facts.join(' · '), share: read, linesDue };
 }
 

@@ -40,6 +40,7 @@ const THEME = `.swagger-ui .topbar { display: none }
 .swagger-ui, .swagger-ui .info .title, .swagger-ui .opblock-tag { font-family: inherit }
 .swagger-ui .info { margin: 24px 0 }
 .swagger-ui .info .title { font-size: 24px }
+.swagger-ui .info .title small { top: 0 }
 `;
 
 /**

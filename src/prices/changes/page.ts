@@ -136,7 +136,10 @@ function startOf(after: string | null, tip: Tip): string {
   if (after === null) return '0';
   const [prefix = '', number = ''] = after.split('.');
   if (prefix.startsWith(tip.epoch) && BigInt(number) > BigInt(numberOf(tip.number))) {
-    throw unknownPosition(`The newest position is ${wireText(tip.epoch, tip.number)}`);
+    const newest = wireText(tip.epoch, tip.number);
+    throw unknownPosition(
+      `The newest position is ${newest}; continue after that or an earlier one`,
+    );
   }
   if (tip.isKnown) return number;
   const detail = 'This position is of another epoch or was lost in a failover; start without after';

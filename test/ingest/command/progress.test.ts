@@ -48,6 +48,11 @@ t.test('in a pipe there is one plain line for each 10 %, with rate and time left
   );
 });
 
+t.test('in a pipe no share of a file is announced before its first row', async (t) => {
+  const rowsOf = (bytes: number): number => (bytes < 100 ? 0 : 7);
+  t.equal(shown(false, 100, [50, 99, 100], rowsOf)[0], '100 % · 7 rows · 2 rows/s\n');
+});
+
 t.test('hashing is shown on a terminal, and does not count as reading', async (t) => {
   const show = (isTerminal: boolean): string[] => {
     const texts: string[] = [];
