@@ -13,7 +13,7 @@ import {
   partsOf,
   reportFaults,
 } from './support/run/fault-run.ts';
-import { makeFolder, sweepFolders } from './support/run/folders.ts';
+import { makeFolder, sweepFolders, temporaryFolder } from './support/run/folders.ts';
 import { groupsOf, writeGroups } from './support/run/groups.ts';
 import { startServer } from './support/run/server.ts';
 import { type Tally, talliesOf, tallyOf } from './support/run/tally.ts';
@@ -192,6 +192,8 @@ async function main(): Promise<[number, Tally]> {
     console.error(`There is no folder ${dataFolder}; give the path: npm run test:data -- FOLDER`);
     return [1, nothing];
   }
+  // For this process and all that it starts.
+  process.env['TMPDIR'] = await temporaryFolder();
   await sweepFolders();
   const compiled = await makeFolder();
   const server = await startServer();

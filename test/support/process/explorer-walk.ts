@@ -38,7 +38,8 @@ async function chooseOptions(page: Page, stop: Stop): Promise<void> {
 
 async function drag(page: Page): Promise<void> {
   const plot = page.locator('.chart .u-over').first();
-  await plot.scrollIntoViewIfNeeded();
+  // Unlike scrolling alone, this waits for the chart that replaces a chart of another width.
+  await plot.hover();
   const box = await plot.boundingBox();
   if (box === null) throw new Error('there is no chart');
   await page.mouse.move(box.x + box.width * 0.3, box.y + 50);
