@@ -296,6 +296,28 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: BookSource) {
   if (batch.length > 0) yield batch;
 }
 
+/** The key of a long answer; null for one with warnings, which may be long and are not shared. */
+function longKey(
+  { rates }: BookSource,
+  { metadata: { revision, warnings }, context: { plan } }: Answer,
+  format: BookFormat,
+  coding: 'gzip' | null,
+): string | null {
+  if (warnings.length > 0) return null;
+  return `${format} ${coding} ${revision} ${rates?.slug}.${rates?.revision} ${canonicalKey(plan)}`;
+}
+
+/** The length of an answer that `bookBody` has kept; null for another. */
+export function keptLength(
+  source: BookSource,
+  answer: Answer,
+  format: BookFormat,
+  coding: 'gzip' | null,
+): number | null {
+  const key = longKey(source, answer, format, coding);
+  return source.edition.longAnswers.get(key ?? '')?.length ?? null;
+}
+
 /**
  * The bytes of an answer as JSON or NDJSON, assembled from cached fragments and heads. If encoding
  * takes more than one turn of the event loop, the body starts at once and its length is null.
@@ -307,8 +329,7 @@ export function bookBody(
   format: BookFormat,
   coding: 'gzip' | null,
 ): Body {
-  const { turns, budget, edition, rates } = source;
-  const { metadata, context } = answer;
+  const { turns, budget, edition } = source;
   const parts = <Part, Encoded extends EncodedBlock>(sink: PartSink<Part, Encoded>) =>
     format === 'csv' ? walkRows(source, answer, sink) : walk(source, answer, format, sink);
   const encode = () =>
@@ -317,11 +338,8 @@ export function bookBody(
     batches: batchesOf(long.slicesOr(encode), source),
     bytes: long.length,
   });
-  const revisions = `${metadata.revision} ${rates?.slug}.${rates?.revision}`;
-  const key = `${format} ${coding} ${revisions} ${canonicalKey(context.plan)}`;
-  // Warnings are shared with no other answer, and may be long.
-  const isShared = metadata.warnings.length === 0;
-  const known = isShared ? edition.longAnswers.get(key) : undefined;
+  const key = longKey(source, answer, format, coding);
+  const known = edition.longAnswers.get(key ?? '');
   if (known) {
     budget.use(known);
     return longBody(known);
@@ -340,10 +358,10 @@ export function bookBody(
     return { batches: batchesOf(rest, source), bytes: null };
   }
   if (bytes <= HELD_BYTES) return { batches: [joinedSlices(encoded)], bytes };
-  const long = new LongAnswer(edition.longAnswers, key, encoded);
+  const long = new LongAnswer(edition.longAnswers, key ?? '', encoded);
   // The answer must not retain an entry that was evicted while it was encoded or added.
   const isWhole = () => edition.budget === budget && budget.state.evictions === evictions;
-  if (isShared && isWhole() && budget.add(long) && isWhole()) {
+  if (key !== null && isWhole() && budget.add(long) && isWhole()) {
     edition.longAnswers.set(key, long);
   } else {
     budget.remove(long);

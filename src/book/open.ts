@@ -12,7 +12,7 @@ import type { Snapshot } from '../prices/snapshot.ts';
 import type { Answer } from '../prices/write/contents.ts';
 import type { Body } from '../std/body.ts';
 import type { Sent, SentAnswers } from './answers.ts';
-import { type BookFormat, bookBody, daysOf } from './body.ts';
+import { type BookFormat, bookBody, daysOf, keptLength } from './body.ts';
 import type { Budget } from './budget.ts';
 import { type Edition, selectIn } from './edition.ts';
 import { type Block, columnsOfRanges, type Days, rangesIn } from './series.ts';
@@ -102,6 +102,13 @@ export interface OpenBook {
    * @returns null if only a writer makes these bytes, see `offersGzip`
    */
   body(answer: Answer, format: Format, snapshot: Snapshot, coding: 'gzip' | null): Body | null;
+  /** The length of these bytes if they are kept; null if they would have to be made. */
+  keptLength(
+    answer: Answer,
+    format: Format,
+    snapshot: Snapshot,
+    coding: 'gzip' | null,
+  ): number | null;
   /**
    * Caches the answer to a repeated request.
    * @param slices the bytes of the answer; null if they exceed the limit or are not complete
@@ -201,6 +208,10 @@ export function openEdition(
     body: (answer, format, { rates }, coding) => {
       if (!isMadeByBook(answer.context.plan, format)) return null;
       return bookBody({ edition, budget, turns, rates }, answer, format, coding);
+    },
+    keptLength: (answer, format, { rates }, coding) => {
+      if (!isMadeByBook(answer.context.plan, format)) return null;
+      return keptLength({ edition, budget, turns, rates }, answer, format, coding);
     },
     cacheAnswer: (request, sent, slices) => {
       if (!answers.isRepeated(request)) return;

@@ -71,19 +71,22 @@ t.test('a long answer has the warnings of its own request, also once it is cache
   const database = await testDatabase(t);
   await fill(database, { prices: 60, points: 3_500 });
   const { service } = await filled(t, database);
-  const get = async (more: object = {}) => {
+  const ask = async (method: 'GET' | 'HEAD', more: object) => {
     const { headers, rawPayload } = await service.app.inject({
-      method: 'GET',
+      method,
       url: `/v3/prices/${BULK_MARKET.slug}?includeSeries=true`,
       headers: { 'x-api-key': service.key, ...more },
     });
     return { headers, body: rawPayload };
   };
+  const get = (more: object = {}) => ask('GET', more);
   const first = await get();
   t.ok(first.body.length > HELD_BYTES, `${first.body.length} bytes`);
   await get();
   const cached = await get();
   t.equal(cached.headers['content-length'], String(first.body.length), 'it is cached');
+  const head = await ask('HEAD', {});
+  t.equal(head.headers['content-length'], String(first.body.length), 'HEAD has its length');
   const warned = await get({ 'x-min-revision': 'zzzzzz.1' });
   t.equal(warned.headers['x-min-revision-unknown'], 'zzzzzz.1');
   t.match(warned.body.toString('latin1', 0, 2_000), /min_revision_unknown/);

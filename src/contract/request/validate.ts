@@ -84,6 +84,8 @@ interface MarketBody {
   readonly market: Market;
   /** The object that each filter and option is a member of. */
   readonly places: ReadonlyMap<string, 'filters' | 'options'>;
+  /** Finds the names of `places`. */
+  readonly suggestions: Names;
 }
 
 const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.keys(DIMENSIONS)]);
@@ -105,7 +107,9 @@ function unknownMember(parent: string, name: string, legal: LegalNames): Violati
     return { pointer, code: 'unknown_field', detail };
   }
   const [near] = legal.suggestions.nearest(name, 1);
-  const hint = near ? `did you mean ${near}?` : `legal are ${legal.names.join(', ')}`;
+  const [other] = near ? [] : (body?.suggestions.nearest(name, 1) ?? []);
+  const meant = other ? `${other} in ${body?.places.get(other)}` : near;
+  const hint = meant ? `did you mean ${meant}?` : `legal are ${legal.names.join(', ')}`;
   return { pointer, code: 'unknown_field', detail: `There is no member ${shown(name)}; ${hint}` };
 }
 
@@ -120,6 +124,7 @@ const FORMS: Readonly<Record<string, string>> = {
   '/after': 'Must be a position as an answer names it in nextSeq or seq',
   '/base': 'Must be an ISO 4217 code of three letters',
   '/quote': 'Must be an ISO 4217 code of three letters',
+  '/options/columns': 'Must be all, short, or names of columns with commas and no blanks',
   '/options/asOf': 'Must be an instant with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',
   '/options/revision': 'Must be a revision as an answer names it in $metadata.revision',
 };
@@ -300,5 +305,5 @@ export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
     ...Object.keys(filters.properties).map((name) => [name, 'filters'] as const),
     ...Object.keys(options.properties).map((name) => [name, 'options'] as const),
   ]);
-  return checkWith(body, root, { market, places });
+  return checkWith(body, root, { market, places, suggestions: new Names(places.keys()) });
 }

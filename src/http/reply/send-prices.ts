@@ -333,7 +333,14 @@ export async function sendPrices(
     ...about,
   };
   reply.headers(headers);
-  if (payload === null) return reply.send();
+  if (payload === null) {
+    const { coding } = wanted;
+    const isKept = coding === 'gzip' || coding === null;
+    const length = isKept ? openBook?.keptLength(answer, format, snapshot, coding) : null;
+    if (length) reply.header('content-length', length);
+    if (length && coding) reply.header('content-encoding', coding);
+    return reply.send();
+  }
   if (text !== null) {
     const { coding } = payload;
     const sent = { plan, snapshot, tag, headers, wanted, coding };

@@ -200,7 +200,7 @@ export function checkStrict({ options }: Plan, warnings: readonly Warning[]): vo
   }));
   throw new Problem(
     'validation_failed',
-    'With options.strict every value must match; errors names those that do not',
+    'With strict every value must match; errors names those that do not',
     { errors },
   );
 }

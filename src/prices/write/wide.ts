@@ -14,6 +14,9 @@ interface WideColumn {
   readonly mid: DecimalColumn;
 }
 
+/** Name of the first column. */
+const DATE = 'date';
+
 /** Maximum bytes of a number that fits a double: one has up to 100 decimals. */
 const CELL_BYTES_MAX = 112;
 
@@ -82,11 +85,14 @@ export async function checkWide(records: AsyncIterable<Contents>, cellsMax: numb
   for await (const { points } of records) size.add(points?.day ?? new Int32Array());
 }
 
-/** The codes. If currency or unit differ between columns, each code is followed by its own. */
-function namesOf(columns: readonly WideColumn[]): string[] {
+/**
+ * The codes. If currency or unit differ between columns, each code is followed by its own. Also in
+ * a page, which does not know those of other pages, so that all pages have the same names.
+ */
+function namesOf(columns: readonly WideColumn[], isPage: boolean): string[] {
   const isUniform = new Set(columns.map(({ currencyAndUnit }) => currencyAndUnit)).size <= 1;
   return columns.map(({ code, currencyAndUnit }) =>
-    isUniform ? code : `${code} [${currencyAndUnit}]`,
+    isUniform && !isPage && code !== DATE ? code : `${code} [${currencyAndUnit}]`,
   );
 }
 
@@ -98,14 +104,14 @@ function namesOf(columns: readonly WideColumn[]): string[] {
  * @throws Problem `validation_failed` when it has more, before the first slice
  */
 export async function* wideSlices(
-  { options }: Plan,
+  { options, page }: Plan,
   records: AsyncIterable<Contents>,
   cellsMax: number,
   isJson: boolean,
   lastRows: (columns: number) => Iterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   const { columns, days } = await wideColumns(records, cellsMax);
-  const names = namesOf(columns);
+  const names = namesOf(columns, page.limit !== null || page.after !== null);
   const quote = isJson && options.decimalsAsText ? '"' : '';
   const keys = names.map((name) => Buffer.from(isJson ? `,${JSON.stringify(name)}:` : ','));
   const out = new ByteWriter(isJson ? 'null' : '');
@@ -113,7 +119,7 @@ export async function* wideSlices(
   const next = columns.map(() => 0);
   const keyBytes = keys.reduce((sum, { length }) => sum + length, 0);
   const room = keyBytes + 64 + CELL_BYTES_MAX * columns.length;
-  yield isJson ? Buffer.from('[') : headerRow(['date', ...names]);
+  yield isJson ? Buffer.from('[') : headerRow([DATE, ...names]);
   out.begin(SLICE_BYTES + room);
   for (const [row, day] of days.entries()) {
     out.reserve(room);

@@ -46,6 +46,8 @@ t.test('an unknown member is refused with the nearest legal name', async (t) => 
     [{ option: {} }, 'options'],
     [options({ includeseries: true }), 'includeSeries'],
     [options({ Strict: true }), 'strict'],
+    [filters({ include_summary: true }), 'includeSummary in options'],
+    [{ date_from: '2026-01-01' }, 'dateFrom in filters'],
   ] as const) {
     const [violation] = violationsOf(await post('nickel', body));
     t.match(violation?.detail, `did you mean ${near}?`);

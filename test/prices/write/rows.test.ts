@@ -1,10 +1,11 @@
 import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
 import { textCell } from '../../../src/prices/write/rows.ts';
-import { seededDatabase } from '../../support/database/database.ts';
+import { seededDatabase, testDatabase } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { csvRecords, parseCsv } from '../../support/prices/csv.ts';
 import { parseExact } from '../../support/prices/oracle.ts';
+import { addPrice, commit, putPoints } from '../../support/prices/sample-writes.ts';
 
 const ROWS = 'application/json;profile=rows';
 const RECENT = { dateFrom: '2026-06-01' };
@@ -118,6 +119,66 @@ t.test('a wide table of several currencies or units says which number is in what
   const { text } = await ask('nickel', { filters: RECENT, options }, 'text/csv');
   const [[, ...names] = []] = parseCsv(text);
   t.ok(names.length > 1 && names.every((name) => /^CP-NI-\d+ \[.+\]$/.test(name)), names.join());
+});
+
+t.test(
+  'pages of a wide table have a unit with every code, and the numbers of one table',
+  async (t) => {
+    const codes = ['CP-NI-0001', 'CP-NI-0003', 'CP-NI-0011'];
+    const options = { includeSeries: true, layout: 'wide' };
+    const tableOf = async (more: object) => {
+      const { text, headers } = await ask(
+        'nickel',
+        { filters: { ...RECENT, codes }, options: { ...options, ...more } },
+        'text/csv',
+      );
+      const cells = csvRecords(text).flatMap(({ date, ...mids }) =>
+        Object.entries(mids).map(([name, mid]) => `${name} ${date} ${mid}`),
+      );
+      return { cells: cells.filter((cell) => !cell.endsWith(' ')), headers };
+    };
+    const { cells } = await tableOf({});
+    const pages: string[] = [];
+    let cursor: unknown;
+    do {
+      const page = await tableOf({ limit: 1, ...(cursor ? { cursor } : {}) });
+      pages.push(...page.cells);
+      cursor = page.headers['x-next-cursor'];
+    } while (cursor);
+    t.ok(cells.length > 3);
+    t.same(pages.sort(), cells.sort());
+  },
+);
+
+t.test(
+  'a code with the name of the first column of a wide table does not replace it',
+  async (t) => {
+    const database = await testDatabase(t, { seeded: true });
+    await commit(database.pool, async (client) => {
+      await addPrice(client, { code: 'date', currency: 'USD', unit: 'tonne' });
+      await putPoints(client, 'date', ['2026-06-01', null, '5', null]);
+    });
+    const own = await serviceOn(t, database);
+    const body = {
+      filters: { ...RECENT, codes: ['date'] },
+      options: { includeSeries: true, layout: 'wide' },
+    };
+    const rows = parseExact((await ask('nickel', body, ROWS, own)).text);
+    t.same(Object.keys(rows[0]), ['date', 'date [USD/Tonne]']);
+  },
+);
+
+t.test('a list of columns in another form is refused with the form', async (t) => {
+  for (const columns of ['', 'code, date', 'code,date,', 'k\u00fcrzel']) {
+    const answer = await ask('nickel', { options: { columns } }, 'text/csv');
+    t.match(answer.json.errors, [
+      {
+        pointer: '/options/columns',
+        code: 'invalid_format',
+        detail: /names of columns with commas/,
+      },
+    ]);
+  }
 });
 
 t.test('a wide table that is too large is refused before its first byte', async (t) => {
