@@ -84,7 +84,9 @@ export const SETTINGS = {
   CORS_ORIGINS: text({
     default: '',
     pattern: /^(https?:\/\/[a-z0-9.:[\]-]+(,https?:\/\/[a-z0-9.:[\]-]+)*)?$/,
-    description: 'Origins whose pages may read answers, separated by commas; none by default',
+    description:
+      'Origins whose pages may read answers, such as https://desk.example.com, with commas and no ' +
+      'path; none by default',
   }),
   BASIC_AUTH: {
     kind: 'choice',

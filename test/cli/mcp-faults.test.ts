@@ -195,7 +195,11 @@ const STRANGE: readonly (readonly [what: string, answer: Responder, output: RegE
   ['a list', json([1]), /application\/json that is no whole JSON object: "\[1\]"/],
   ['null', json(null), /that is no whole JSON object: "null"/],
   ['not UTF-8', json(Buffer.from('{"data":["\xff"]}', 'latin1')), /that is no whole JSON object/],
-  ['a redirect', json('', { location: `${url}/elsewhere` }, 302), /answered 302 with/],
+  [
+    'a redirect',
+    json('', { location: `${url}/elsewhere` }, 302),
+    /302, a redirect: .* http\S+\/elsewhere$/,
+  ],
   [
     'a part of a length',
     part({ 'content-length': '100' }),
@@ -222,6 +226,17 @@ t.test('an answer without $metadata, or with more than was asked for, is an erro
   const bare = await ask([json({ data: [] })], { tool: 'get_prices', more });
   t.match(bare.data.error.message, /no Commodity Prices Service of version 3.*\$metadata/);
   const record = { code: 'A', currency: null, unitOfMeasure: { symbol: '%' }, series: [] };
+  const broken = [
+    null,
+    { code: 'A' },
+    { ...record, series: {} },
+    { ...record, unitOfMeasure: 't' },
+  ];
+  for (const each of broken) {
+    const answer = json({ $metadata: { revision: 'abcd.1', warnings: [] }, data: [each] });
+    const { data } = await ask([answer], { tool: 'get_prices', more });
+    t.match(data.error.message, /no Commodity Prices Service of version 3.* has no \w+ in each/);
+  }
   const $metadata = { revision: 'abcd.1', warnings: [], nextCursor: null };
   const two = await ask([json({ $metadata, data: [record, record] })], {
     tool: 'get_prices',

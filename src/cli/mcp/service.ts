@@ -44,9 +44,10 @@ export interface PriceService {
   get(
     path: string,
     query: Readonly<Record<string, string | undefined>>,
+    needed: NeededMembers,
     signal: AbortSignal,
   ): ServiceResponse;
-  post(path: string, body: object, signal: AbortSignal): ServiceResponse;
+  post(path: string, body: object, needed: NeededMembers, signal: AbortSignal): ServiceResponse;
 }
 
 /** A response that is a JSON object. @throws CallError */
@@ -149,19 +150,44 @@ async function bodyOf(answer: Response, url: string): Promise<Buffer> {
   );
 }
 
+const KINDS = {
+  text: (value: unknown) => typeof value === 'string',
+  object: (value: unknown) => value instanceof Object,
+  list: (value: unknown) => Array.isArray(value),
+};
+
+/** Members that a tool reads in each record of `data`. */
+type NeededMembers = Readonly<Record<string, keyof typeof KINDS>>;
+
 /** The name of a required member that a response lacks. */
-function missingIn({ data, $metadata }: JsonMembers, url: string): string | null {
+function missingIn(
+  { data, $metadata }: JsonMembers,
+  url: string,
+  needed: NeededMembers,
+): string | null {
   if (!Array.isArray(data)) return 'data';
+  for (const [name, kind] of Object.entries(needed)) {
+    if (!data.every((record) => KINDS[kind](record?.[name]))) return `${name} in each record`;
+  }
   // The list of markets has no revision.
   const isComplete = url.endsWith('/v3/prices') || $metadata instanceof Object;
   return isComplete ? null : '$metadata';
 }
 
 /** The content of a response, or its error. @throws CallError */
-async function contentOf(answer: Response, url: string): Promise<JsonMembers | CallError> {
+async function contentOf(
+  answer: Response,
+  url: string,
+  needed: NeededMembers,
+): Promise<JsonMembers | CallError> {
   const { status, headers } = answer;
   const bytes = await bodyOf(answer, url);
   const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? 'no type';
+  const target = headers.get('location')?.split(/[?#]/)[0];
+  if (status >= 300 && status < 400 && target) {
+    const message = `${url} answered ${status}, a redirect: set COMMODITY_PRICES_URL to the final`;
+    return new CallError(`${message} address, ${target}`, status);
+  }
   const wanted = status === 200 ? 'application/json' : 'application/problem+json';
   const members = type === wanted ? membersOf(bytes) : null;
   if (members === null) {
@@ -170,7 +196,7 @@ async function contentOf(answer: Response, url: string): Promise<JsonMembers | C
     return new CallError(`${url} answered ${status} with ${what}: ${beginningOf(bytes)}`, status);
   }
   if (status === 200) {
-    const missing = missingIn(members, url);
+    const missing = missingIn(members, url, needed);
     if (missing === null) return members;
     return new CallError(
       `${url} is no Commodity Prices Service of version 3; its answer has no ${missing}: ` +
@@ -201,7 +227,7 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
     'x-api-key': key,
   };
 
-  async function attempt(url: string, request: RequestInit) {
+  async function attempt(url: string, request: RequestInit, needed: NeededMembers) {
     let answer: Response;
     try {
       answer = await fetch(url, request);
@@ -209,10 +235,15 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
       if (request.signal?.aborted) throw error;
       throw new CallError(`The connection to ${root} failed: ${causeOf(error)}`);
     }
-    return { answer, content: await contentOf(answer, url) };
+    return { answer, content: await contentOf(answer, url, needed) };
   }
 
-  async function call(path: string, more: RequestInit, cancelled: AbortSignal): ServiceResponse {
+  async function call(
+    path: string,
+    more: RequestInit,
+    needed: NeededMembers,
+    cancelled: AbortSignal,
+  ): ServiceResponse {
     const dueMs = performance.now() + timeoutMs;
     const timeout = AbortSignal.timeout(timeoutMs);
     const signal = AbortSignal.any([cancelled, timeout]);
@@ -220,7 +251,7 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
     const request: RequestInit = { redirect: 'manual', headers, ...more, signal };
     try {
       for (let retries = 0; ; retries += 1) {
-        const { answer, content } = await attempt(`${root}${path}`, request);
+        const { answer, content } = await attempt(`${root}${path}`, request, needed);
         if (!(content instanceof CallError)) return content;
         const isPassing = answer.status === 429 || answer.status === 503;
         if (!isPassing || retries === RETRIES) throw content;
@@ -240,14 +271,19 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
 
   return {
     url: root,
-    get(path, query, signal) {
+    get(path, query, needed, signal) {
       const given = Object.entries(query).filter((each) => each[1] !== undefined);
       const text = new URLSearchParams(given as [string, string][]).toString();
-      return call(text === '' ? path : `${path}?${text}`, {}, signal);
+      return call(text === '' ? path : `${path}?${text}`, {}, needed, signal);
     },
-    post(path, body, signal) {
+    post(path, body, needed, signal) {
       const type = { ...headers, 'content-type': 'application/json' };
-      return call(path, { method: 'POST', headers: type, body: JSON.stringify(body) }, signal);
+      return call(
+        path,
+        { method: 'POST', headers: type, body: JSON.stringify(body) },
+        needed,
+        signal,
+      );
     },
   };
 }
