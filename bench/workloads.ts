@@ -107,6 +107,12 @@ export const pointsOf = ({ codes, range }: Workload): number =>
     ? 0
     : codes.length * DAYS.filter((day) => day >= range.from && day <= range.to).length;
 
+/**
+ * The ranges of each workload that were sent already, over all bursts: the service keeps a copy of
+ * an answer that is requested twice.
+ */
+const sentRanges = new Map<Workload, number>();
+
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
 /**
@@ -124,10 +130,10 @@ export function serviceRequest(workload: Workload, key: string, past?: string): 
     body: JSON.stringify({ filters, options }),
   };
   if (!ranges) return ask;
-  let at = 0;
   const next = (): string => {
+    const at = sentRanges.get(workload) ?? 0;
+    sentRanges.set(workload, at + 1);
     const days = dates(ranges[at % ranges.length] as (typeof ranges)[number]);
-    at += 1;
     return JSON.stringify({ filters: { ...filters, ...days }, options });
   };
   return { ...ask, next };
