@@ -205,7 +205,8 @@ t.test('a wide table has every digit of numbers with a hundred decimals', async 
     }
   }
   for (const isJson of [false, true]) {
-    const plan = { options: { decimalsAsText: false } } as Plan;
+    const page = { limit: null, after: null };
+    const plan = { options: { decimalsAsText: false }, page } as Plan;
     const slices: Buffer[] = [];
     for await (const each of wideSlices(plan, records(), 1_000_000, isJson, () => [])) {
       slices.push(each);
