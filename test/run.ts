@@ -25,6 +25,9 @@ const TAP = join(ROOT, 'node_modules', '.bin', 'tap');
 /** Reporter for pipes: the reporters of tap redraw the screen. */
 const REPORTER = fileURLToPath(new URL('./support/run/reporter.ts', import.meta.url));
 
+/** Test files at a time: one more than two cores, because many wait for processes. */
+const JOBS = 3;
+
 let running: ChildProcess | null = null;
 let stopped: NodeJS.Signals | null = null;
 
@@ -94,7 +97,7 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
   const named = rest.filter(isTestFile);
   if (named.length > 0) {
     const { alone, groups } = faults ? { alone: named, groups: [] } : groupsOf(named);
-    return [{ files: alone, groups, jobs: faults ? 1 : 2, isCompiledOnce }];
+    return [{ files: alone, groups, jobs: faults ? 1 : JOBS, isCompiledOnce }];
   }
   const files = (pattern: string, exclude?: (path: string) => boolean): string[] =>
     globSync(pattern, { cwd: ROOT, ...(exclude && { exclude }) }).sort();
@@ -104,9 +107,9 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
     /^test[\\/](data|client)$/.test(path) ||
     (!hasBrowser && /^test[\\/]explorer$/.test(path)) ||
     path.includes('node_modules');
-  if (data) return [{ files: files('test/data/*.test.ts'), jobs: 2, isCompiledOnce }];
+  if (data) return [{ files: files('test/data/*.test.ts'), jobs: JOBS, isCompiledOnce }];
   const { alone, groups } = groupsOf(files('test/**/*.test.ts', isApart));
-  return [{ files: alone, groups, jobs: 2, isCompiledOnce }];
+  return [{ files: alone, groups, jobs: JOBS, isCompiledOnce }];
 }
 
 /** The environment of the tests, without any setting of the service. */

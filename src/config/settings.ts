@@ -85,8 +85,8 @@ export const SETTINGS = {
     default: '',
     pattern: /^(https?:\/\/[a-z0-9.:[\]-]+(,https?:\/\/[a-z0-9.:[\]-]+)*)?$/,
     description:
-      'Origins whose pages may read answers, such as https://desk.example.com, with commas and no ' +
-      'path; none by default',
+      'Origins whose pages may read answers, such as https://desk.example.com, without a path ' +
+      'and separated by commas; none by default',
   }),
   BASIC_AUTH: {
     kind: 'choice',

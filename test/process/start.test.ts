@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { createKey } from '../../src/auth/keys/keys.ts';
 import { findPostmaster } from '../../src/db/embedded/files.ts';
 import { chooseInstallation } from '../../src/db/embedded/installation.ts';
@@ -73,6 +73,16 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** Starts a service whose port is taken when it has printed a text: after it looked. */
+async function startLate(test: Test, env: Record<string, string>, text: string) {
+  const port = await freePort();
+  const service = startService(test, { ...env, PORT: String(port) });
+  await service.until('stderr', text);
+  await takePort(test, port);
+  test.equal(await service.ended, 2);
+  test.match(service.stderr(), `PORT: ${port} on 127.0.0.1 is in use by another program`);
+}
+
 /** Waits for the address in the log of a service that shows no banner. */
 async function startListening(service: Running): Promise<string> {
   return addressIn(await service.until('stderr', /listening at http/));
@@ -115,25 +125,14 @@ t.test('one command gives a service that answers, again and again', async (t) =>
   t.match(await refused.json(), { code: 'api_key_revoked' });
   t.equal((await askNickel(address, { authorization })).status, 200, 'tokens live on');
 
-  const rivalPort = await freePort();
-  const rival = startService(t, { ...env, PORT: String(rivalPort) });
-  // Its port was free when it looked.
-  await rival.until('stderr', 'Using the running PostgreSQL');
-  await takePort(t, rivalPort);
-  t.equal(await rival.ended, 2);
-  t.match(rival.stderr(), 'is in use by another program');
+  await startLate(t, env, 'Using the running PostgreSQL');
   const key = { 'x-api-key': keyIn(second.stdout()) };
   t.equal((await askNickel(address, key)).status, 200, 'a start in vain takes no key away');
   second.child.kill('SIGINT');
   t.equal(await second.ended, 0);
   t.equal(await isDatabaseUp(dataDir), false);
 
-  const port = await freePort();
-  const third = startService(t, { ...env, PORT: String(port) });
-  await third.until('stderr', 'Starting PostgreSQL');
-  await takePort(t, port);
-  t.equal(await third.ended, 2);
-  t.match(third.stderr(), `PORT: ${port} `);
+  await startLate(t, env, 'Starting PostgreSQL');
   t.equal(await isDatabaseUp(dataDir), false, 'a start that fails gives its database back');
 
   const secret = (await readFile(join(dataDir, 'jwt-secret'), 'utf8')).trim();

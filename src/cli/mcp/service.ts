@@ -213,6 +213,19 @@ async function contentOf(
   });
 }
 
+/** One request, and its content or error. @throws CallError if the connection fails */
+async function attempt(root: string, path: string, request: RequestInit, needed: NeededMembers) {
+  const url = `${root}${path}`;
+  let answer: Response;
+  try {
+    answer = await fetch(url, request);
+  } catch (error) {
+    if (request.signal?.aborted) throw error;
+    throw new CallError(`The connection to ${root} failed: ${causeOf(error)}`);
+  }
+  return { answer, content: await contentOf(answer, url, needed) };
+}
+
 /**
  * Opens the service for one key, without a request.
  * @throws UsageError for a missing key, a key in the address, or an invalid address
@@ -227,17 +240,6 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
     'x-api-key': key,
   };
 
-  async function attempt(url: string, request: RequestInit, needed: NeededMembers) {
-    let answer: Response;
-    try {
-      answer = await fetch(url, request);
-    } catch (error) {
-      if (request.signal?.aborted) throw error;
-      throw new CallError(`The connection to ${root} failed: ${causeOf(error)}`);
-    }
-    return { answer, content: await contentOf(answer, url, needed) };
-  }
-
   async function call(
     path: string,
     more: RequestInit,
@@ -251,7 +253,7 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
     const request: RequestInit = { redirect: 'manual', headers, ...more, signal };
     try {
       for (let retries = 0; ; retries += 1) {
-        const { answer, content } = await attempt(`${root}${path}`, request, needed);
+        const { answer, content } = await attempt(root, path, request, needed);
         if (!(content instanceof CallError)) return content;
         const isPassing = answer.status === 429 || answer.status === 503;
         if (!isPassing || retries === RETRIES) throw content;
@@ -278,12 +280,8 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
     },
     post(path, body, needed, signal) {
       const type = { ...headers, 'content-type': 'application/json' };
-      return call(
-        path,
-        { method: 'POST', headers: type, body: JSON.stringify(body) },
-        needed,
-        signal,
-      );
+      const request = { method: 'POST', headers: type, body: JSON.stringify(body) };
+      return call(path, request, needed, signal);
     },
   };
 }

@@ -71,6 +71,8 @@ export async function walk(explorer: Explorer, visit: Visit, stop: Stop): Promis
   await page.getByLabel('Choose CP-NI-0003').check();
   await stop('market', page);
   await page.getByRole('link', { name: 'Show chart' }).click();
+  // The new view empties the search.
+  await page.locator('.chart .u-over').first().waitFor();
   await settled(page);
   await page.keyboard.press('/');
   await page.keyboard.type('CP-NI-0011');
