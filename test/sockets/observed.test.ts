@@ -200,7 +200,8 @@ t.test('the metrics have a separate port, and show the state of the parts', asyn
     serveMetrics(async () => metrics.registry, { port: server.port, host: '127.0.0.1' }),
     {
       name: 'ConfigError',
-      message: /^METRICS_PORT: \d+ on 127\.0\.0\.1 is in use by another program$/,
+      message:
+        /^METRICS_PORT: \d+ on 127\.0\.0\.1 is in use by another program; METRICS_PORT=0 selects a free port$/,
     },
   );
 });
