@@ -20,13 +20,12 @@ function retryAfterOf(text) {
     const ms = Date.parse(text?.endsWith(' GMT') ? text : '') - Date.now();
     return Number.isNaN(ms) ? null : Math.max(0, ms);
 }
-const pause = (ms, signal) => new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => resolve(clearTimeout(timer)));
-});
 const holdsKey = (url) => /cps_[a-z]+_/i.test(String(new URLSearchParams(url)));
 const isText = (value) => typeof value === 'string';
 const isList = (list) => Array.isArray(list) && list.every((each) => isText(each?.code));
+const POINT = 'date low mid high corrections'.split(' ');
+const isPoint = (point) => POINT.every((name) => name in point);
+const isPrice = ({ name, unitOfMeasure, series }) => isText(name) && isText(unitOfMeasure.symbol) && series.every(isPoint);
 const numberOf = (text = '') => Number(/^[0-9a-z]+\.(\d+)$/.exec(text)?.[1] ?? -1);
 const ADDRESS = /^https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 const fault = (text, members = {}) => Object.assign(new PricesError(text), members);
@@ -36,26 +35,24 @@ async function attempt(url, init, signal) {
     });
     const kind = headers.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
     const isJson = /^application\/(problem\+)?json$/i.test(kind);
-    const [reader, decoder] = [body?.getReader(), new TextDecoder()];
+    const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
     const none = { $metadata: { nextSeq: headers.get('x-next-seq') }, data: [] };
-    let [text, content] = ['', status === 204 ? none : null];
+    let [text, content, isWhole] = ['', null, false];
     try {
-        for (let part = await reader?.read(); part?.value; part = await reader?.read()) {
-            text += decoder.decode(part.value, { stream: true });
-            if (!isJson && text.length > 200)
-                await reader?.cancel();
-        }
-        if (isJson && (text || ok))
-            content = JSON.parse(text);
+        for (let it = await reader?.read(); it?.value; it = await reader?.read())
+            text += it.value;
+        isWhole = !ok || text !== '';
+        content = status === 204 ? none : isJson && JSON.parse(text);
+        const { $metadata: meta, data } = content;
+        const mark = init.body ? isList(meta.warnings) && meta.revision : meta.nextSeq;
+        const isPage = isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
+        if (ok && isPage && (!init.body || data.every(isPrice)))
+            return { content, fields: headers };
     }
     catch {
-        throw fault(`${url} sent a part of its answer only: ${text.slice(0, 200)}`);
+        if (!isWhole)
+            throw fault(`${url} sent a part of its answer only: ${text.slice(0, 200)}`);
     }
-    const { $metadata: meta, data } = content ?? {};
-    const mark = init.body ? isList(meta?.warnings) && meta.revision : meta?.nextSeq;
-    const isPage = isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
-    if (ok && isPage)
-        return { content, fields: headers };
     const [to, retryAfterMs] = [headers.get('location'), retryAfterOf(headers.get('retry-after'))];
     const moved = status < 400 && to && `a redirect to ${to.split(/[?#]/)[0]}; set url to its host`;
     const other = { detail: moved || `${kind}, no answer of version 3: ${text.slice(0, 200)}` };
@@ -68,9 +65,11 @@ async function attempt(url, init, signal) {
     throw fault(`${url} answered ${status}: ${detail}${places}${hint}`, members);
 }
 async function send(url, init, { signal, timeoutMs = 60_000 }) {
+    if (!(timeoutMs > 0))
+        throw fault('timeoutMs must be positive');
     const [control, endsAt] = [new AbortController(), performance.now() + timeoutMs];
     const stop = () => control.abort();
-    const timer = setTimeout(stop, Math.min(timeoutMs, 2 ** 31 - 1));
+    const timer = setTimeout(stop, Math.min(timeoutMs, 2e9));
     signal?.addEventListener('abort', stop);
     try {
         for (let retries = 0;; retries += 1) {
@@ -85,7 +84,10 @@ async function send(url, init, { signal, timeoutMs = 60_000 }) {
             const isPassing = [null, 304, 429, 503].includes(got.status);
             if (!isPassing || retries === 3 || performance.now() + waitMs >= endsAt)
                 throw got;
-            await pause(waitMs, control.signal);
+            await new Promise((resolve) => {
+                const pause = setTimeout(resolve, waitMs);
+                control.signal.onabort = () => resolve(clearTimeout(pause));
+            });
         }
     }
     finally {
@@ -127,11 +129,10 @@ export function createClient(options = {}) {
         return { ...page, revision: page.metadata.revision };
     }
     async function* pages(market, request = {}, call) {
-        for (let cursor = request.options?.cursor; cursor !== null;) {
-            const own = { limit: 100, ...request.options, cursor };
+        for (let own = { limit: 100, ...request.options }; own.cursor !== null;) {
             const page = await prices(market, { ...request, options: own }, call);
             yield page;
-            cursor = page.metadata.nextCursor ?? null;
+            own = { ...own, cursor: page.metadata.nextCursor ?? null };
         }
     }
     async function changes(request = {}, call) {

@@ -5,6 +5,34 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type t from 'tap';
 
+/** A price with one point: all that a row needs. */
+export const price = (code: string) => ({
+  code,
+  name: 'Nickel',
+  currency: { iso: 'USD' },
+  unitOfMeasure: { symbol: 't' },
+  series: [{ date: '2026-06-01', low: null, mid: 1.5, high: null, corrections: 0 }],
+});
+
+const PRICE = price('A');
+const [POINT] = PRICE.series;
+
+/** Prices from which no rows can be made, by their fault. */
+export const INCOMPLETE: Readonly<Record<string, object>> = {
+  'no other member': { code: 'A' },
+  'no name': { ...PRICE, name: undefined },
+  'no unit': { ...PRICE, unitOfMeasure: null },
+  'no symbol': { ...PRICE, unitOfMeasure: {} },
+  'a text as series': { ...PRICE, series: 'B' },
+  'null as point': { ...PRICE, series: [null] },
+  ...Object.fromEntries(
+    Object.keys(POINT ?? {}).map((member) => [
+      `a point without ${member}`,
+      { ...PRICE, series: [POINT, { ...POINT, [member]: undefined }] },
+    ]),
+  ),
+};
+
 /** Answers one request, or leaves it without an answer. */
 export type Responder = (reply: ServerResponse, request: IncomingMessage) => void;
 

@@ -6,7 +6,9 @@ import {
   closedConnection,
   endlessTls,
   fullBacklog,
+  INCOMPLETE,
   json,
+  price,
   type Responder,
   refused,
   scriptedServer,
@@ -14,7 +16,7 @@ import {
 
 const OK = {
   $metadata: { market: 'nickel', revision: 'abcd.1', warnings: [] },
-  data: [{ code: 'A' }],
+  data: [price('A')],
 };
 const SOON = { 'retry-after': '0' };
 
@@ -144,6 +146,8 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
   const others: readonly (readonly [string, Responder, RegExp])[] = [
     ['a page of a proxy', json(html, page), /200: text\/html, no answer .*<html>x+$/],
     ['a page as refusal', json(html, page, 502), /502: text\/html, no answer of version 3/],
+    ['a page labelled JSON', json(html), /200: application\/json, no answer .*<html>x+$/],
+    ['no whole JSON', json('{"$metadata": {"rev'), /answered 200: .*no answer .*"rev$/],
     ['no type', json(OK, { 'content-type': '' }), /no answer of version 3: \{"\$meta/],
     ['another shape', json({ prices: [] }), /no answer of version 3: \{"prices/],
     ['a list', json([1]), /no answer of version 3: \[1\]/],
@@ -165,7 +169,6 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
     t.equal(odd.requests(), 1, `${what}: it is not asked for again`);
   }
   const parts: readonly (readonly [string, Responder])[] = [
-    ['no whole JSON', json('{"$metadata": {"rev')],
     [
       'a part that is compressed',
       (reply: ServerResponse) => {
@@ -203,6 +206,10 @@ t.test('an answer that resembles one of version 3 is an error', async (t) => {
     ['no list', of({ revision: 'a.1', warnings: {} }), /no answer of version 3: \{"\$meta/],
     ['null as warning', of({ revision: 'a.1', warnings: [null] }), /no answer of version 3/],
     ['records without codes', json({ ...OK, data: [null] }), /no answer of version 3/],
+    ...Object.entries(INCOMPLETE).map(
+      ([fault, each]) =>
+        [fault, json({ ...OK, data: [each] }), /200: .*no answer of .*"code":"A"/] as const,
+    ),
     ['errors as null', json({ code: 'X', detail: 'd', errors: null }, {}, 400), /answered 400: d$/],
     ['errors by name', json({ code: 'X', detail: 'd', errors: { a: ['b'] } }, {}, 422), /422: d$/],
     ['errors as texts', json({ code: 'X', detail: 'd', errors: [null, 'b'] }, {}, 400), /400: d$/],
@@ -222,6 +229,16 @@ t.test('an answer that resembles one of version 3 is an error', async (t) => {
     t.match((await errorOf(odd.client.prices('nickel'))).message, said, what);
     t.equal(odd.requests(), 1, `${what}: it is not asked for again`);
   }
+});
+
+t.test('a timeout that is not positive is refused before a request', async (t) => {
+  const { client, requests } = await serving(t, [json(OK)]);
+  for (const timeoutMs of [0, -1, Number.NaN]) {
+    const { message } = await errorOf(client.prices('nickel', {}, { timeoutMs }));
+    t.equal(message, 'timeoutMs must be positive', String(timeoutMs));
+  }
+  t.equal(requests(), 0);
+  await client.prices('nickel', {}, { timeoutMs: Number.POSITIVE_INFINITY });
 });
 
 t.test('a cancelled call closes its connection and rejects with the reason', async (t) => {

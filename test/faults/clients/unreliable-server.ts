@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type t from 'tap';
+import { price } from '../../clients/scripted-server.ts';
 import { type Figures, within } from '../../support/process/figures.ts';
 import { byLength } from '../../support/run/faults.ts';
 
@@ -53,7 +54,7 @@ function refuse(reply: ServerResponse, status: number): ObservedAttempt {
 /** Answers a call in a random way. */
 function answer(reply: ServerResponse, code: string): ObservedAttempt {
   const $metadata = { market: 'nickel', revision: 'abcd.1', count: 1, warnings: [] };
-  const body = JSON.stringify({ $metadata, data: [{ code }] });
+  const body = JSON.stringify({ $metadata, data: [price(code)] });
   const headers = { 'content-type': 'application/json', 'content-length': body.length };
   const way = pick(['ok', 'ok', 'ok', 429, 503, 304, 'cut', 'cut in the head', 'cut in the body']);
   const atMs = performance.now();
