@@ -99,10 +99,9 @@ class Results(list):
     """Records as the service sends them: prices, results of a search, or markets. metadata:
     `$metadata` of the answer, empty for markets. revision: the revision of the data."""
 
-    def __init__(self, data: list[dict[str, Any]], metadata: Mapping[str, Any],
-                 decimal: Optional[bool] = None) -> None:
+    def __init__(self, data: list[Any], metadata: Any, decimal: Optional[bool] = None) -> None:
         super().__init__(data)
-        self.metadata = metadata
+        self.metadata: Mapping[str, Any] = metadata
         self.revision: Optional[str] = metadata.get("revision")
         self._decimal = decimal  # None: the records have no points.
 
@@ -156,9 +155,8 @@ def _retry_after(text: Optional[str]) -> Optional[float]:
 
 class Client:
     """Calls of one service with one API key. url: address of the service, without /v3. decimal:
-    every number as decimal.Decimal, exact to the last digit, instead of int and float. timeout:
-    seconds of a call, with all of its attempts. monotonic: no answer is older than one that this
-    program has from the same address."""
+    every number as an exact decimal.Decimal instead of int and float. timeout: seconds of a call
+    with all its attempts. monotonic: no answer is older than one before it at the same address."""
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None, *,
                  decimal: bool = False, timeout: float = 60.0, monotonic: bool = True) -> None:
@@ -201,11 +199,10 @@ class Client:
 
     def pages(self, market: str, *, limit: int = 100, **request: Any) -> Iterator[Results]:
         """The same in pages of `limit` records, all of one revision."""
-        while True:
+        more: Any = True
+        while more:
             yield (page := self.prices(market, limit=limit, **request))
-            request["cursor"] = page.metadata.get("nextCursor")
-            if request["cursor"] is None:
-                return
+            more = request["cursor"] = page.metadata.get("nextCursor")
 
     def changes(self, *, after: Optional[str] = None, market: Union[str, list[str], None] = None,
                 limit: Optional[int] = None, wait: Optional[int] = None,
@@ -225,20 +222,21 @@ class Client:
         """All markets, with details of the readable ones."""
         return Results(*self._page("/v3/prices", timeout)[:2])
 
-    def _page(self, path: str, timeout: Optional[float], *texts: str,
-              body: Optional[bytes] = None, **query: Any) -> Any:
+    def _page(self, path: str, timeout: Any, *texts: str, body: Any = None, **query: Any) -> Any:
         """Records, metadata and headers of a response whose metadata have these texts."""
         sent = {name: value for name, value in query.items() if value is not None}
         path += f"?{urllib.parse.urlencode(sent, doseq=True)}" if sent else ""
         answer, headers = self._call(path, body, timeout)
         if answer is None and texts == ("nextSeq",):  # 204
             answer = {"$metadata": {"nextSeq": headers.get("x-next-seq")}, "data": []}
-        page = answer if isinstance(answer, dict) else {}
-        data, metadata = page.get("data"), page.get("$metadata", {})
-        if (_are(data, "code" if texts else "slug") and _are([metadata], *texts)
-                and metadata.get("count", len(data)) == len(data)
-                and _are(metadata.get("warnings", []), "code", "detail")):
-            return data, metadata, headers
+        with contextlib.suppress(LookupError, TypeError, ValueError, ArithmeticError):
+            data, metadata = answer["data"], answer.get("$metadata", {})
+            if (_are(data, "code" if texts else "slug") and _are([metadata], *texts)
+                    and metadata.get("count", len(data)) == len(data)
+                    and _are(metadata.get("warnings", []), "code", "detail")):
+                # Raises if a price lacks what its rows need.
+                list(Results(data, metadata, self._decimal)._points() if body else ())
+                return data, metadata, headers
         raise PricesError(f"{self._url} is no Commodity Prices Service of version 3, or its answer "
                           f"lacks a part: {json.dumps(answer, default=str)[:200]}")
 
@@ -246,7 +244,10 @@ class Client:
         """The response and its headers. Retries are safe, because every call only reads."""
         if _KEY.search(urllib.parse.unquote(path)):
             raise PricesError("An argument holds a credential; give the API key as key")
-        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        seconds = self._timeout if timeout is None else timeout
+        if not 0 < seconds <= 2e6:  # A socket takes no timeout above 24 days.
+            raise PricesError("timeout must be above 0 and at most 2,000,000 seconds")
+        deadline = time.monotonic() + seconds
         for attempt in range(RETRIES + 1):
             try:
                 return self._attempt(path, body, deadline)
@@ -313,9 +314,9 @@ class Client:
             with contextlib.suppress(zlib.error):
                 body = inflate.decompress(body)
             is_whole = is_whole and inflate.eof
-        beginning = repr(body[:200].decode("utf-8", "replace"))
+        start = repr(body[:200].decode("utf-8", "replace"))
         if not is_whole or (status == 200 and not body):  # http.client accepts a truncated head.
-            text = f"{self._url} sent a part of its answer only: {beginning}"
+            text = f"{self._url} sent a part of its answer only: {start}"
             raise _Transient(PricesError(text, status), None)
         kind = headers.get("content-type", "none").split(";")[0].strip().lower()
         wanted = "application/json" if status == 200 else "application/problem+json"
@@ -326,8 +327,7 @@ class Client:
             return content, headers
         known = content if _are([content], "code", "detail") else {}
         why = "that is broken or foreign" if kind == wanted else f"instead of {wanted}"
-        other = f"{self._url} answered {status} with {kind} {why}: {beginning}"
-        detail = known.get("detail", other)
+        detail = known.get("detail", f"{self._url} answered {status} with {kind} {why}: {start}")
         if status // 100 == 3 and (place := re.split("[?#]", headers.get("location", ""))[0]):
             detail = f"{self._url} answered {status}, a redirect: set the final address, {place}"
         if status == 404:

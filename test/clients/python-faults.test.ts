@@ -6,13 +6,15 @@ import {
   closedConnection,
   endlessTls,
   fullBacklog,
+  INCOMPLETE,
   json,
+  price,
   type Responder,
   refused,
   scriptedServer,
 } from './scripted-server.ts';
 
-const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [{ code: 'A' }] };
+const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [price('A')] };
 
 /** A test server and Python programs that use it. */
 async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Responder[]) {
@@ -202,6 +204,8 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
 t.test('an answer that resembles one of version 3 is an error', async (t) => {
   const warned = (warnings: unknown) => ({ ...OK, $metadata: { ...OK.$metadata, warnings } });
   const counted = { ...OK.$metadata, count: 2 };
+  const [point] = price('A').series;
+  const wordy = { ...price('A'), series: [{ ...point, mid: 'much' }] };
   const cases: readonly (readonly [string, Responder, RegExp])[] = [
     ['no content', (reply: ServerResponse) => reply.writeHead(204).end(), /no Commodity .*null/],
     ['other metadata', json({ $metadata: { version: 4 }, data: [] }), /no Commodity .*version/],
@@ -209,18 +213,44 @@ t.test('an answer that resembles one of version 3 is an error', async (t) => {
     ['null as warnings', json(warned(null)), /no Commodity Prices Service/],
     ['records without codes', json({ ...OK, data: [null] }), /no Commodity Prices Service/],
     ['fewer records than it says', json({ ...OK, $metadata: counted }), /no Commodity .*count/],
+    ...Object.entries(INCOMPLETE).map(
+      ([fault, each]) => [fault, json({ ...OK, data: [each] }), /lacks a part: .*"A"/] as const,
+    ),
+    ['no currency', json({ ...OK, data: [{ ...price('A'), currency: '$' }] }), /lacks a part/],
+    ['a word as number', json({ ...OK, data: [wordy] }), /lacks a part/],
     ['errors by name', problem({ code: 'X', detail: 'd', errors: { a: ['b'] } }, 422), /said d$/m],
     ['errors as texts', problem({ code: 'X', detail: 'd', errors: ['b'] }, 422), /said d$/m],
     ['no detail', problem({ code: 'X', detail: null }, 404), /404 with .* broken or foreign.*"X"/],
     ['a refusal of a gateway', problem({ code: 400, message: 'm' }, 400), /400 with .*"message"/],
   ];
-  for (const [what, answer, said] of cases) {
+  const all = cases.map(async ([what, answer, said]) => {
     const odd = await serving(t, [answer]);
     const { stdout, stderr } = await odd.call(
       `try: cp.prices("nickel")\nexcept cp.PricesError as error: print("said", error)`,
     );
     t.match(stdout, said, `${what}: ${stderr}`);
-  }
+  });
+  await Promise.all(all);
+});
+
+t.test('a failed connection is reported with its cause', async (t) => {
+  const { stderr } = await python(
+    'import commodity_prices as cp\ncp.Client("http://127.0.0.1:9", "key", timeout=0.4).markets()',
+  );
+  t.match(stderr, /The connection to http:\/\/127.0.0.1:9 failed: .*Connection refused/);
+});
+
+t.test('a timeout that is no positive number is refused before a request', async (t) => {
+  const one = await serving(t, [json(OK)]);
+  const { stdout, stderr } = await one.call(`
+for wrong in (0, -1, float("nan"), float("inf"), 1e9):
+    for call in (lambda: cp.prices("nickel", timeout=wrong), cp.Client(timeout=wrong).markets):
+        try: call()
+        except cp.PricesError as error: print(error)`);
+  const lines = stdout.trimEnd().split('\n');
+  t.equal(lines.length, 10, stderr);
+  t.same([...new Set(lines)], ['timeout must be above 0 and at most 2,000,000 seconds']);
+  t.equal(one.requests(), 0);
 });
 
 t.test('a call that is interrupted closes its connection', async (t) => {
