@@ -79,6 +79,14 @@ print(json.dumps([got[0]["conversion"]["status"], [str(each["mid"]) for each in 
   },
 );
 
+t.test('rows have floats, and a record an int for a whole number', async (t) => {
+  const got = await printed(`
+got = cp.prices("nickel", codes=["CP-NI-0001"])
+last = [got[0]["series"][-1], got.rows()[-1]]
+print(json.dumps([type(each["mid"]).__name__ for each in last]))`);
+  t.same(got, ['int', 'float']);
+});
+
 t.test('pages joined are the whole, changes and search answer as the service does', async (t) => {
   const got = await printed(`
 whole = cp.prices("lithium")
