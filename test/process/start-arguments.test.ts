@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { SETTINGS } from '../../src/config/settings.ts';
 import { NODE_FLAGS } from '../../src/process/workers.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
 /** Ends the service if it starts despite the arguments. */
@@ -62,6 +64,24 @@ t.test('a Node that is too old is refused in one line, before anything runs on i
     await t.rejects(on(version), { code: 2, stderr: `commodity-prices: ${why}\n` });
   }
   for (const version of ['22.22.0', '24.0.0']) t.equal((await on(version)).stderr, '');
+});
+
+t.test('a symbolic link to ./prices runs the checkout that it points to', async (t) => {
+  const folder = await makeFolder();
+  t.teardown(folder.remove);
+  const command = fileURLToPath(new URL('../../prices', import.meta.url));
+  const [direct, link, further] = [command, join(folder.path, 'cp'), join(folder.path, 'more')];
+  await symlink(command, link);
+  await symlink('cp', further);
+  const run = async (file: string) =>
+    (await promisify(execFile)(file, ['--version'], { cwd: folder.path })).stdout;
+  const version = await run(direct);
+  t.match(version, /^\d+\.\d+\.\d+\n$/);
+  for (const file of [link, further, './more']) t.equal(await run(file), version, file);
+  // readlink without the option -f.
+  await writeFile(join(folder.path, 'readlink'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+  const env = { ...process.env, PATH: `${folder.path}:${process.env['PATH']}` };
+  t.equal((await promisify(execFile)(direct, ['--version'], { env })).stdout, version);
 });
 
 t.test('a secret file of no use and wrong values are reported together', async (t) => {
