@@ -21,13 +21,22 @@ const SHEET = {
 /** Sends a request by curl, since UrlFetchApp waits for the answer. */
 function fetch(address, { headers, muteHttpExceptions }) {
   const words = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
-  const text = execFileSync('curl', ['-sS', '-w', '%{http_code}', ...words, address], {
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-  });
-  const [status, body] = [Number(text.slice(-3)), text.slice(0, -3)];
+  const text = execFileSync(
+    'curl',
+    ['-sS', '-w', '\n%{http_code} %{content_type}', ...words, address],
+    {
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+    },
+  );
+  const [, body, code, type] = /^(.*)\n(\d+) (.*)$/s.exec(text);
+  const status = Number(code);
   if (status >= 400 && !muteHttpExceptions) throw new Error(`${address} answered ${status}`);
-  return { getResponseCode: () => status, getContentText: () => body };
+  return {
+    getResponseCode: () => status,
+    getContentText: () => body,
+    getBlob: () => ({ getContentType: () => type || null }),
+  };
 }
 
 const parseCsv = (text) =>

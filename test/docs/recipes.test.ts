@@ -183,7 +183,7 @@ const lines =
 
 t.test('a cut answer is never a part of a file of the recipes', async (t) => {
   const blockOf = (word: string): CodeBlock => {
-    const found = runnable.find(({ page, text }) => /curl/.test(page) && text.includes(word));
+    const found = runnable.find(({ language, text }) => language === 'sh' && text.includes(word));
     if (found === undefined) throw new Error(`no block has ${word}`);
     // A shell into which a user pastes it goes on after a failure.
     return { ...found, text: `set +e\n${found.text}` };
@@ -204,6 +204,25 @@ t.test('a cut answer is never a part of a file of the recipes', async (t) => {
   const cut = await scriptedServer(t, [lines(false, {})]);
   const once = await run(blockOf('nickel.csv'), cut.url);
   t.notMatch(once.stdout, /rows/);
+  const file = await run(blockOf('is here'), cut.url);
+  t.notMatch(file.stdout, /is here/);
+});
+
+t.test('arguments of the recipe of R replace its defaults', async (t) => {
+  if (!hasR) {
+    t.comment('not run, as this machine lacks R');
+    return;
+  }
+  const [block] = runnable.filter(({ language }) => language === 'r');
+  const options = 'columns = "all", format = "json"';
+  const text = (block?.text ?? '').replace(/(dateFrom = "[^"]+")/, `$1, ${options}`);
+  const counted = `${text}cat(ncol(prices), "columns\\n")\n`;
+  const { stdout, failure } = await run({ language: 'r', text: counted } as CodeBlock);
+  t.equal(failure, null);
+  const request = 'regions=Europe&includeSeries=true&columns=all&format=csv';
+  const all = await service.request({ method: 'GET', url: `/v3/prices/nickel?${request}` });
+  const [header = ''] = all.text.split('\r\n');
+  t.match(stdout, `${header.split(',').length} columns`);
 });
 
 t.test('every other block is checked by a test', async (t) => {

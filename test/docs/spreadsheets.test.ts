@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import t from 'tap';
+import { json, scriptedServer } from '../clients/scripted-server.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { blockOf, blocksOf, ROOT } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
@@ -83,14 +84,19 @@ t.test('Power Query can show the reason of a refusal, and asks for a key', async
   t.match(bare.headers['www-authenticate'], /Basic/);
 });
 
+const SCRIPT = blockOf('docs/recipes/google-sheets.md', 'javascript');
+
 /** The sheet after the script ran, and its error. */
-async function runScript(key: string): Promise<{ sheet: string[][]; stderr: string }> {
+async function runScript(
+  key: string,
+  url = address,
+  script = SCRIPT,
+): Promise<{ sheet: string[][]; stderr: string }> {
   const env = {
     PATH: process.env['PATH'],
-    COMMODITY_PRICES_URL: address,
+    COMMODITY_PRICES_URL: url,
     COMMODITY_PRICES_KEY: key,
   };
-  const script = blockOf('docs/recipes/google-sheets.md', 'javascript');
   const words = ['--no-warnings', GOOGLE, script];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, words, { env });
   return { sheet: JSON.parse(stdout), stderr };
@@ -113,4 +119,22 @@ t.test('the script for Google Sheets keeps the last prices when it is refused', 
   const { sheet, stderr } = await runScript('nonsense');
   t.same(sheet, [['old']]);
   t.match(stderr, /invalid_api_key/);
+  const signIn = json('<html>Sign in</html>', { 'content-type': 'text/html' });
+  const { url } = await scriptedServer(t, [signIn]);
+  const page = await runScript(service.key, url);
+  t.same(page.sheet, [['old']], 'also if a page has status 200');
+  t.match(page.stderr, /Sign in/);
+});
+
+t.test('parameters of the script for Google Sheets replace its defaults', async (t) => {
+  const { text } = await service.request({
+    method: 'GET',
+    url:
+      '/v3/prices/nickel?regions=Europe&regions=Global&dateFrom=2026-06-01' +
+      '&includeSeries=true&columns=all&format=csv',
+  });
+  const own = SCRIPT.replace(/(dateFrom: '[^']+')/, "$1, columns: 'all', format: 'json'");
+  const { sheet, stderr } = await runScript(service.key, address, own);
+  t.equal(stderr, '');
+  t.same(sheet, parseCsv(text));
 });
