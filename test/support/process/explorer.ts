@@ -79,6 +79,8 @@ export async function explorerOn(
 
 /** Waits until nothing on the page waits for an answer. */
 export async function settled(page: Page, faults: readonly string[] = []): Promise<void> {
+  // The page learns of a new address in a task of its own, after the browser has it.
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
   const waited = page.waitForFunction(() => {
     const root = globalThis as unknown as {
       document: {
