@@ -25,8 +25,8 @@ const TAP = join(ROOT, 'node_modules', '.bin', 'tap');
 /** Reporter for pipes: the reporters of tap redraw the screen. */
 const REPORTER = fileURLToPath(new URL('./support/run/reporter.ts', import.meta.url));
 
-/** Test files at a time: one more than two cores, because many wait for processes. */
-const JOBS = 3;
+/** Test files at a time. A third one on two cores makes every file slower. */
+const JOBS = 2;
 
 let running: ChildProcess | null = null;
 let stopped: NodeJS.Signals | null = null;
