@@ -23,9 +23,6 @@ function retryAfterOf(text) {
 const holdsKey = (url) => /cps_[a-z]+_/i.test(String(new URLSearchParams(url)));
 const isText = (value) => typeof value === 'string';
 const isList = (list) => Array.isArray(list) && list.every((each) => isText(each?.code));
-const POINT = 'date low mid high corrections'.split(' ');
-const isPoint = (point) => POINT.every((name) => name in point);
-const isPrice = ({ name, unitOfMeasure, series }) => isText(name) && isText(unitOfMeasure.symbol) && series.every(isPoint);
 const numberOf = (text = '') => Number(/^[0-9a-z]+\.(\d+)$/.exec(text)?.[1] ?? -1);
 const ADDRESS = /^https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 const fault = (text, members = {}) => Object.assign(new PricesError(text), members);
@@ -35,22 +32,25 @@ async function attempt(url, init, signal) {
     });
     const kind = headers.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
     const isJson = /^application\/(problem\+)?json$/i.test(kind);
-    const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+    const [reader, decoder] = [body?.getReader(), new TextDecoder()];
     const none = { $metadata: { nextSeq: headers.get('x-next-seq') }, data: [] };
-    let [text, content, isWhole] = ['', null, false];
+    let [text, content, part] = ['', null, null];
     try {
-        for (let it = await reader?.read(); it?.value; it = await reader?.read())
-            text += it.value;
-        isWhole = !ok || text !== '';
+        for (part = await reader?.read(); part?.value; part = await reader?.read()) {
+            text += decoder.decode(part.value, { stream: true });
+            if (!isJson && text.length > 200)
+                await reader?.cancel();
+        }
         content = status === 204 ? none : isJson && JSON.parse(text);
         const { $metadata: meta, data } = content;
         const mark = init.body ? isList(meta.warnings) && meta.revision : meta.nextSeq;
         const isPage = isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
-        if (ok && isPage && (!init.body || data.every(isPrice)))
+        const rows = init.body ? rowsOf(content) : [];
+        if (ok && isPage && !rows.some((row) => Object.values(row).includes(undefined)))
             return { content, fields: headers };
     }
     catch {
-        if (!isWhole)
+        if (!part?.done || (ok && !text))
             throw fault(`${url} sent a part of its answer only: ${text.slice(0, 200)}`);
     }
     const [to, retryAfterMs] = [headers.get('location'), retryAfterOf(headers.get('retry-after'))];
@@ -60,13 +60,11 @@ async function attempt(url, init, signal) {
     const { detail, code = null, errors: list, requestId = null } = isProblem ? content : other;
     const errors = isList(list) ? list : [];
     const places = errors.map((each) => `\n${each.pointer}: ${each.detail}`).join('');
-    const hint = status === 404 ? ' (this client is for version 3 of the service)' : '';
+    const hint = status === 404 ? ' (this client is for version 3)' : '';
     const members = { status, code, errors, requestId, retryAfterMs };
     throw fault(`${url} answered ${status}: ${detail}${places}${hint}`, members);
 }
 async function send(url, init, { signal, timeoutMs = 60_000 }) {
-    if (!(timeoutMs > 0))
-        throw fault('timeoutMs must be positive');
     const [control, endsAt] = [new AbortController(), performance.now() + timeoutMs];
     const stop = () => control.abort();
     const timer = setTimeout(stop, Math.min(timeoutMs, 2e9));
@@ -85,8 +83,8 @@ async function send(url, init, { signal, timeoutMs = 60_000 }) {
             if (!isPassing || retries === 3 || performance.now() + waitMs >= endsAt)
                 throw got;
             await new Promise((resolve) => {
-                const pause = setTimeout(resolve, waitMs);
-                control.signal.onabort = () => resolve(clearTimeout(pause));
+                const timer = setTimeout(resolve, waitMs);
+                control.signal.onabort = () => resolve(clearTimeout(timer));
             });
         }
     }
@@ -102,9 +100,9 @@ export function createClient(options = {}) {
     if (!ADDRESS.test(url) || holdsKey(url))
         throw fault('url must be http(s)://host without a key');
     if (!key)
-        throw fault('There is no API key; set COMMODITY_PRICES_KEY, or give key');
+        throw fault('No API key; set COMMODITY_PRICES_KEY, or give key');
     if (!/^[\x21-\x7e]+$/.test(key))
-        throw fault('The API key has illegal characters');
+        throw fault('key has illegal characters');
     const base = url.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
     const headers = { 'content-type': 'application/json', 'x-api-key': key };
     const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;

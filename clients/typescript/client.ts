@@ -87,10 +87,6 @@ type Loose = ReturnType<typeof JSON.parse>;
 const isText = (value: unknown) => typeof value === 'string';
 /** True for records, warnings and errors: each has a code. */
 const isList = (list: Loose) => Array.isArray(list) && list.every((each) => isText(each?.code));
-const POINT = 'date low mid high corrections'.split(' ');
-const isPoint = (point: object) => POINT.every((name) => name in point);
-const isPrice = ({ name, unitOfMeasure, series }: Loose) =>
-  isText(name) && isText(unitOfMeasure.symbol) && series.every(isPoint);
 const numberOf = (text = '') => Number(/^[0-9a-z]+\.(\d+)$/.exec(text)?.[1] ?? -1);
 const ADDRESS = /^https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 const fault = (text: string, members = {}) => Object.assign(new PricesError(text), members);
@@ -100,19 +96,24 @@ async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
   });
   const kind = headers.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
   const isJson = /^application\/(problem\+)?json$/i.test(kind);
-  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  const [reader, decoder] = [body?.getReader(), new TextDecoder()];
   const none = { $metadata: { nextSeq: headers.get('x-next-seq') }, data: [] };
-  let [text, content, isWhole]: [string, Loose, boolean] = ['', null, false];
+  let [text, content, part]: [string, Loose, Loose] = ['', null, null];
   try {
-    for (let it = await reader?.read(); it?.value; it = await reader?.read()) text += it.value;
-    isWhole = !ok || text !== '';
+    for (part = await reader?.read(); part?.value; part = await reader?.read()) {
+      text += decoder.decode(part.value, { stream: true });
+      if (!isJson && text.length > 200) await reader?.cancel();
+    }
     content = status === 204 ? none : isJson && JSON.parse(text);
     const { $metadata: meta, data } = content;
     const mark = init.body ? isList(meta.warnings) && meta.revision : meta.nextSeq;
     const isPage = isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
-    if (ok && isPage && (!init.body || data.every(isPrice))) return { content, fields: headers };
+    const rows = init.body ? rowsOf(content) : [];
+    if (ok && isPage && !rows.some((row) => Object.values(row).includes(undefined)))
+      return { content, fields: headers };
   } catch {
-    if (!isWhole) throw fault(`${url} sent a part of its answer only: ${text.slice(0, 200)}`);
+    if (!part?.done || (ok && !text))
+      throw fault(`${url} sent a part of its answer only: ${text.slice(0, 200)}`);
   }
   const [to, retryAfterMs] = [headers.get('location'), retryAfterOf(headers.get('retry-after'))];
   const moved = status < 400 && to && `a redirect to ${to.split(/[?#]/)[0]}; set url to its host`;
@@ -121,13 +122,12 @@ async function attempt(url: string, init: RequestInit, signal: AbortSignal) {
   const { detail, code = null, errors: list, requestId = null } = isProblem ? content : other;
   const errors = isList(list) ? list : [];
   const places = errors.map((each: Loose) => `\n${each.pointer}: ${each.detail}`).join('');
-  const hint = status === 404 ? ' (this client is for version 3 of the service)' : '';
+  const hint = status === 404 ? ' (this client is for version 3)' : '';
   const members = { status, code, errors, requestId, retryAfterMs };
   throw fault(`${url} answered ${status}: ${detail}${places}${hint}`, members);
 }
 /** Sends a request with retries: every call only reads. */
 async function send(url: string, init: RequestInit, { signal, timeoutMs = 60_000 }: CallOptions) {
-  if (!(timeoutMs > 0)) throw fault('timeoutMs must be positive');
   const [control, endsAt] = [new AbortController(), performance.now() + timeoutMs];
   const stop = () => control.abort();
   const timer = setTimeout(stop, Math.min(timeoutMs, 2e9));
@@ -142,9 +142,9 @@ async function send(url: string, init: RequestInit, { signal, timeoutMs = 60_000
       const waitMs = got.retryAfterMs ?? 500 * 2 ** retries;
       const isPassing = [null, 304, 429, 503].includes(got.status);
       if (!isPassing || retries === 3 || performance.now() + waitMs >= endsAt) throw got;
-      await new Promise<void>((resolve) => {
-        const pause = setTimeout(resolve, waitMs);
-        control.signal.onabort = () => resolve(clearTimeout(pause));
+      await new Promise((resolve) => {
+        const timer = setTimeout(resolve, waitMs);
+        control.signal.onabort = () => resolve(clearTimeout(timer));
       });
     }
   } finally {
@@ -158,8 +158,8 @@ export function createClient<F extends Form = 'number'>(options: ClientOptions<F
   const url = options.url ?? process?.env?.['COMMODITY_PRICES_URL'] ?? 'http://127.0.0.1:3000';
   const key = options.key ?? process?.env?.['COMMODITY_PRICES_KEY'] ?? '';
   if (!ADDRESS.test(url) || holdsKey(url)) throw fault('url must be http(s)://host without a key');
-  if (!key) throw fault('There is no API key; set COMMODITY_PRICES_KEY, or give key');
-  if (!/^[\x21-\x7e]+$/.test(key)) throw fault('The API key has illegal characters');
+  if (!key) throw fault('No API key; set COMMODITY_PRICES_KEY, or give key');
+  if (!/^[\x21-\x7e]+$/.test(key)) throw fault('key has illegal characters');
   const base = url.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
   const headers: Record<string, string> = { 'content-type': 'application/json', 'x-api-key': key };
   const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
