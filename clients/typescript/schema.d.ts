@@ -1840,6 +1840,7 @@ export interface components {
              */
             readonly warnings?: "header" | "row";
         };
+        readonly FilterItem: string;
         /**
          * @description Cannot be combined with codes
          * @constant
@@ -1871,37 +1872,37 @@ export interface components {
          */
         readonly DateToFilter: string;
         /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
-        readonly CodesFilter: readonly string[];
+        readonly CodesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Product that is priced: ids or names, any of them */
-        readonly ProductsFilter: readonly string[];
+        readonly ProductsFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
-        readonly PriceCategoriesFilter: readonly string[];
+        readonly PriceCategoriesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Price (money) or Payable (a percentage): ids or names, any of them */
-        readonly PriceTypesFilter: readonly string[];
+        readonly PriceTypesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Purity or grade of the material: ids or names, any of them */
-        readonly PuritiesFilter: readonly string[];
+        readonly PuritiesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Commercial grade: ids or names, any of them */
-        readonly GradesFilter: readonly string[];
+        readonly GradesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Capacity of the cell or material: ids or names, any of them */
-        readonly CapacitiesFilter: readonly string[];
+        readonly CapacitiesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Format of the battery cell: ids or names, any of them */
-        readonly CellFormatsFilter: readonly string[];
+        readonly CellFormatsFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Particle size as a sieve mesh: ids or names, any of them */
-        readonly MeshSizesFilter: readonly string[];
+        readonly MeshSizesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Material recovered: ids or names, any of them */
-        readonly SubProductsFilter: readonly string[];
+        readonly SubProductsFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Material that is recycled: ids or names, any of them */
-        readonly FeedstocksFilter: readonly string[];
+        readonly FeedstocksFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
-        readonly IncotermsFilter: readonly string[];
+        readonly IncotermsFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Country of the delivery point: ids or names, any of them */
-        readonly CountriesFilter: readonly string[];
+        readonly CountriesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Region of the delivery point: ids or names, any of them */
-        readonly RegionsFilter: readonly string[];
+        readonly RegionsFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Direction of the trade: ids or names, any of them */
-        readonly TradeTypesFilter: readonly string[];
+        readonly TradeTypesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Service that the price is for: ids or names, any of them */
-        readonly ServicesFilter: readonly string[];
+        readonly ServicesFilter: readonly components["schemas"]["FilterItem"][];
         /** @description Prices by their codes */
         readonly LithiumCodeFilters: {
             readonly dateFrom?: components["schemas"]["DateFromFilter"];
@@ -3310,25 +3311,25 @@ export interface components {
          */
         readonly dateTo: string;
         /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
-        readonly codes: readonly string[];
+        readonly codes: readonly components["schemas"]["FilterItem"][];
         /** @description Product that is priced: ids or names, any of them */
-        readonly products: readonly string[];
+        readonly products: readonly components["schemas"]["FilterItem"][];
         /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
-        readonly priceCategories: readonly string[];
+        readonly priceCategories: readonly components["schemas"]["FilterItem"][];
         /** @description Price (money) or Payable (a percentage): ids or names, any of them */
-        readonly priceTypes: readonly string[];
+        readonly priceTypes: readonly components["schemas"]["FilterItem"][];
         /** @description Purity or grade of the material: ids or names, any of them */
-        readonly purities: readonly string[];
+        readonly purities: readonly components["schemas"]["FilterItem"][];
         /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
-        readonly incoterms: readonly string[];
+        readonly incoterms: readonly components["schemas"]["FilterItem"][];
         /** @description Country of the delivery point: ids or names, any of them */
-        readonly countries: readonly string[];
+        readonly countries: readonly components["schemas"]["FilterItem"][];
         /** @description Region of the delivery point: ids or names, any of them */
-        readonly regions: readonly string[];
+        readonly regions: readonly components["schemas"]["FilterItem"][];
         /** @description Direction of the trade: ids or names, any of them */
-        readonly tradeTypes: readonly string[];
+        readonly tradeTypes: readonly components["schemas"]["FilterItem"][];
         /** @description Commercial grade: ids or names, any of them */
-        readonly grades: readonly string[];
+        readonly grades: readonly components["schemas"]["FilterItem"][];
         /**
          * @description Adds the series to each record; false by default
          * @example true
@@ -3369,17 +3370,17 @@ export interface components {
         /** @description Format of the response; overrides Accept */
         readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow";
         /** @description Capacity of the cell or material: ids or names, any of them */
-        readonly capacities: readonly string[];
+        readonly capacities: readonly components["schemas"]["FilterItem"][];
         /** @description Format of the battery cell: ids or names, any of them */
-        readonly cellFormats: readonly string[];
+        readonly cellFormats: readonly components["schemas"]["FilterItem"][];
         /** @description Particle size as a sieve mesh: ids or names, any of them */
-        readonly meshSizes: readonly string[];
+        readonly meshSizes: readonly components["schemas"]["FilterItem"][];
         /** @description Service that the price is for: ids or names, any of them */
-        readonly services: readonly string[];
+        readonly services: readonly components["schemas"]["FilterItem"][];
         /** @description Material recovered: ids or names, any of them */
-        readonly subProducts: readonly string[];
+        readonly subProducts: readonly components["schemas"]["FilterItem"][];
         /** @description Material that is recycled: ids or names, any of them */
-        readonly feedstocks: readonly string[];
+        readonly feedstocks: readonly components["schemas"]["FilterItem"][];
     };
     requestBodies: never;
     headers: {

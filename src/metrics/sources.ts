@@ -112,8 +112,12 @@ function database(registry: Registry, { pool, reads, link }: Client): void {
     registry,
     ['statement_retries', 'Retries of statements', () => reads.retries.count],
     ['database_outages', 'Outages during which requests failed', () => link.outages],
-    ['looks', 'Revision checks', () => link.counts.checks],
-    ['looks_asked', 'Requests that shared the revision checks', () => link.counts.requests],
+    ['revision_checks', 'Revision checks', () => link.counts.checks],
+    [
+      'revision_check_requests',
+      'Requests that shared the revision checks',
+      () => link.counts.requests,
+    ],
   );
 }
 

@@ -43,7 +43,11 @@ t.test(
     const before = await schemaOf(db);
     t.ok(before.length > 300);
     const all = (await migrationStatus(db)).map(({ name }) => name);
-    for (const name of all.toReversed()) t.equal(await migrateDown(db), name);
+    const rolledBack = new Map<string, string[]>();
+    for (const name of all.toReversed()) {
+      t.equal(await migrateDown(db), name);
+      rolledBack.set(name, await schemaOf(db));
+    }
     t.same(
       (await schemaOf(db)).filter((part) => !ofMigrator(part)),
       [],
@@ -54,7 +58,18 @@ t.test(
       all.map((name) => ({ name, executedAt: null, state: 'pending' })),
     );
     t.equal(await migrateDown(db), null, 'there is nothing more to roll back');
-    t.same(await migrateUp(db), all);
+    // A run ends by writing the markets and scopes, whose tables the first release creates.
+    const first = all.filter((name) => name < '0009');
+    const [last = ''] = first.slice(-1);
+    t.same(await migrateUp(db, { until: last }), first);
+    for (const name of all.slice(first.length)) {
+      t.same(
+        await schemaOf(db),
+        rolledBack.get(name),
+        `${name} rolled back leaves what was before`,
+      );
+      t.same(await migrateUp(db, { until: name }), [name]);
+    }
     t.same(await schemaOf(db), before);
     t.equal(await isSchemaCurrent(db), true);
     t.same(await migrateUp(db), [], 'and a second run has nothing to do');

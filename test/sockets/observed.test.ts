@@ -169,7 +169,7 @@ t.test('the metrics have a separate port, and show the state of the parts', asyn
   has('prices_database_state{state="closed"} 1');
   has('prices_database_state{state="open"} 0');
   has(/prices_pool_connections [1-9]/);
-  has(/prices_looks_total [1-9]/);
+  has(/prices_revision_checks_total [1-9]/);
   has('prices_statements_waiting 0');
   has('prices_requests_running 0');
   // `increase()` needs a sample from before the increase.

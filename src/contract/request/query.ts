@@ -5,7 +5,7 @@ import { shown, type Violation } from '../../errors.ts';
 import { maskedEncoded } from '../../std/secrets.ts';
 import { closed, word } from '../schemas/components.ts';
 import { FORMAT_NAMES, type Format } from '../schemas/formats.ts';
-import type { MarketSchemas } from '../schemas/market.ts';
+import { type MarketSchemas, withItemRef } from '../schemas/market.ts';
 import { escapePointer, parameterPointer } from '../schemas/problem.ts';
 import { checkOf, isKnownFilter, VIOLATIONS_MAX } from './validate.ts';
 
@@ -141,8 +141,11 @@ const OWN_PARAMETERS: Readonly<Record<string, TSchema>> = {
  * is a repeated parameter.
  */
 export function parametersOf({ filters, options }: MarketSchemas): TObject {
-  const members: Record<string, TSchema> = { ...filters.properties, ...options.properties };
-  return closed({ ...members, ...OWN_PARAMETERS });
+  const members: Record<string, TSchema> = {};
+  for (const [name, filter] of Object.entries(filters.properties)) {
+    members[name] = Type.Optional(withItemRef(filter));
+  }
+  return closed({ ...members, ...options.properties, ...OWN_PARAMETERS });
 }
 
 /** The violation of an unknown parameter. */

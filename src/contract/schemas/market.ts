@@ -66,19 +66,22 @@ export const filtersOf = (market: Market): readonly FilterName[] => [
 interface RequestSchemas {
   /** The members of `filters`: the dates, `codes` and the lists of all markets. */
   readonly filters: Readonly<Record<string, TSchema>>;
+  /** An item of each list of `filters`. */
+  readonly item: TSchema;
   readonly options: TObject;
 }
+
+/** The component of an item of a list of `filters`. */
+const FILTER_ITEM = 'FilterItem';
 
 /** The component of a member of `filters`. */
 const filterId = (name: string): string => `${componentName(name)}Filter`;
 
 /** Builds the schemas that the requests of all markets share. */
 export function requestSchemasOf(limits: BodyLimits): RequestSchemas {
+  const text = { minLength: 1, maxLength: limits.itemLengthMax, pattern: PRINTABLE };
   const listOf = (description: string, bounds: object) =>
-    Type.Array(Type.String({ minLength: 1, maxLength: limits.itemLengthMax, pattern: PRINTABLE }), {
-      ...bounds,
-      description,
-    });
+    Type.Array(Type.String(text), { ...bounds, description });
   const filters: Record<string, TSchema> = {
     dateFrom: Day('First day of the series, inclusive'),
     dateTo: Day('Last day of the series, inclusive'),
@@ -95,7 +98,7 @@ export function requestSchemasOf(limits: BodyLimits): RequestSchemas {
     filters[name] = { ...schema, $id: filterId(name) } as TSchema;
   }
   const options = closed(optionMembers(limits.recordsMax), { $id: 'MassPriceOptions' });
-  return { filters, options };
+  return { filters, options, item: Type.String({ $id: FILTER_ITEM, ...text }) };
 }
 
 const LISTS = 'Lists are OR inside and AND across';
@@ -221,16 +224,21 @@ export function schemasOf(market: Market, shared: RequestSchemas): MarketSchemas
   };
 }
 
+/** A filter whose list refers to the published schema of its items, if it is a list. */
+export const withItemRef = (filter: TSchema): TSchema =>
+  'items' in filter ? { ...filter, items: Type.Unsafe({ $ref: `${FILTER_ITEM}#` }) } : filter;
+
 /** The schemas of requests that OpenAPI shows once for all markets. */
-export const sharedOf = ({ filters, options }: RequestSchemas): TSchema[] => [
+export const sharedOf = ({ filters, options, item }: RequestSchemas): TSchema[] => [
   options,
+  item,
   EmptyFilter,
   NoCodes,
   PriceCsv,
   PriceRows,
   PriceParquet,
   PriceArrow,
-  ...Object.values(filters),
+  ...Object.values(filters).map(withItemRef),
 ];
 
 /** The schemas of a market that OpenAPI shows. */

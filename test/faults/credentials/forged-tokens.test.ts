@@ -13,7 +13,7 @@ import { fault } from '../../support/run/faults.ts';
 const ASK = { path: '/v3/me' };
 
 const REFUSED = { name: 'prices_refusals_total', labels: { code: /^invalid_token$/ } };
-const CHECKS = { name: 'prices_looks_asked_total', labels: {} };
+const CHECKS = { name: 'prices_revision_check_requests_total', labels: {} };
 
 fault(
   'F28b',
