@@ -25,8 +25,8 @@ const TAP = join(ROOT, 'node_modules', '.bin', 'tap');
 /** Reporter for pipes: the reporters of tap redraw the screen. */
 const REPORTER = fileURLToPath(new URL('./support/run/reporter.ts', import.meta.url));
 
-/** Test files at a time. A third one on two cores makes every file slower. */
-const JOBS = 2;
+/** Processes of tests at a time: about one of three waits for a process or a time limit. */
+const JOBS = 3;
 
 let running: ChildProcess | null = null;
 let stopped: NodeJS.Signals | null = null;
@@ -96,8 +96,8 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
   const isCompiledOnce = faults === null;
   const named = rest.filter(isTestFile);
   if (named.length > 0) {
-    const { alone, groups } = faults ? { alone: named, groups: [] } : groupsOf(named);
-    return [{ files: alone, groups, jobs: faults ? 1 : JOBS, isCompiledOnce }];
+    if (faults) return [{ files: named, jobs: 1, isCompiledOnce }];
+    return [{ files: [], groups: groupsOf(named), jobs: JOBS, isCompiledOnce }];
   }
   const files = (pattern: string, exclude?: (path: string) => boolean): string[] =>
     globSync(pattern, { cwd: ROOT, ...(exclude && { exclude }) }).sort();
@@ -108,8 +108,8 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
     (!hasBrowser && /^test[\\/]explorer$/.test(path)) ||
     path.includes('node_modules');
   if (data) return [{ files: files('test/data/*.test.ts'), jobs: JOBS, isCompiledOnce }];
-  const { alone, groups } = groupsOf(files('test/**/*.test.ts', isApart));
-  return [{ files: alone, groups, jobs: JOBS, isCompiledOnce }];
+  const groups = groupsOf(files('test/**/*.test.ts', isApart));
+  return [{ files: [], groups, jobs: JOBS, isCompiledOnce }];
 }
 
 /** The environment of the tests, without any setting of the service. */

@@ -56,7 +56,7 @@ export async function faultRun(args: readonly string[]): Promise<FaultRun | null
 /** Test files with the number of parallel jobs. */
 export interface Part {
   readonly files: readonly string[];
-  /** Test files that run in one process, group by group. */
+  /** Further test files, one process for each group. */
   readonly groups?: readonly Group[];
   readonly jobs: number;
   /** True if processes share a compile cache, which shortens their start. */

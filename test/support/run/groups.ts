@@ -1,12 +1,19 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Test files that share a process, and the name of their process in the output. */
+/** Test files of one process. */
 export interface Group {
+  /** Path of its program below a folder of its own; that of the file if it has only one. */
   readonly name: string;
   readonly files: readonly string[];
 }
+
+/** The folders of programs in the paths that tap reports. */
+const PROGRAMS = /(?<=^|\s)\.tap[\\/]groups-[^\\/]+[\\/]\d+[\\/]/;
+
+/** A line of tap without the folder of a program, so that it names the test file. */
+export const withoutProgram = (line: string): string => line.replace(PROGRAMS, '');
 
 /** Folders whose files run in a process of their own: they measure it, end it or start others. */
 const ALONE = ['explorer', 'faults', 'process', 'sockets'];
@@ -18,42 +25,56 @@ const ALONE_FILES = [
   'test/search/cost.test.ts',
 ];
 
-/** Longer groups would leave the other job idle at the end of a run. */
+/** Longer groups would leave the other jobs idle at the end of a run. */
 const FILES_MAX = 8;
 
-const GROUP = fileURLToPath(new URL('group.ts', import.meta.url));
+const fileOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+const GROUP = JSON.stringify(fileOf('group.ts'));
+const OWN_PROCESS = JSON.stringify(fileOf('own-process.ts'));
 
 const folderOf = (path: string): string => path.split(/[\\/]/)[1] ?? '';
 
-/** Splits test files into those that need a process of their own, and groups of one folder. */
-export function groupsOf(paths: readonly string[]): {
-  readonly alone: readonly string[];
-  readonly groups: readonly Group[];
-} {
+/** Merges two lists so that both are spread evenly over the result. */
+function spread<Item>(first: readonly Item[], second: readonly Item[]): Item[] {
+  const placed = [first, second].flatMap((list) =>
+    list.map((item, at) => ({ item, place: (at + 0.5) / list.length })),
+  );
+  return placed.sort((a, b) => a.place - b.place).map(({ item }) => item);
+}
+
+/**
+ * Splits test files into groups, in the order in which they should run: files that need a process
+ * of their own, and groups of one folder. The former mostly wait and the latter mostly calculate,
+ * so both kinds are spread over the run.
+ */
+export function groupsOf(paths: readonly string[]): readonly Group[] {
   const isAlone = (path: string): boolean =>
     ALONE.includes(folderOf(path)) || ALONE_FILES.includes(path.replaceAll('\\', '/'));
   const folders = Map.groupBy(
     paths.filter((path) => !isAlone(path)),
     folderOf,
   );
-  const groups = [...folders].flatMap(([folder, files]) => {
+  const shared = [...folders].flatMap(([folder, files]) => {
     const count = Math.ceil(files.length / FILES_MAX);
     return Array.from({ length: count }, (_, at) => ({
-      name: `${folder}-${at + 1}`,
+      name: `${folder}-${at + 1}.test.mjs`,
       files: files.filter((_, index) => index % count === at),
     }));
   });
-  return { alone: paths.filter(isAlone), groups };
+  const alone = paths.filter(isAlone).map((path) => ({ name: path, files: [path] }));
+  return spread(alone, shared);
 }
 
-/** Writes a program for each group into a folder, and returns their paths. */
+/** Writes a program for each group into a folder, and returns their paths. Tap sorts by path. */
 export async function writeGroups(groups: readonly Group[], folder: string): Promise<string[]> {
   const paths: string[] = [];
-  for (const { name, files } of groups) {
-    const path = join(folder, `${name}.test.mjs`);
-    const program = `import { runGroup } from ${JSON.stringify(GROUP)};
-await runGroup(${JSON.stringify(files)});
-`;
+  for (const [at, { name, files }] of groups.entries()) {
+    const path = join(folder, String(at + 1).padStart(3, '0'), name);
+    const [only] = files.filter((file) => file === name);
+    const program = only
+      ? `import ${OWN_PROCESS};\nawait import(${JSON.stringify(resolve(only))});\n`
+      : `import { runGroup } from ${GROUP};\nawait runGroup(${JSON.stringify(files)});\n`;
+    await mkdir(dirname(path), { recursive: true });
     await writeFile(path, program);
     paths.push(path);
   }

@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { Transform } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import { withoutProgram } from './groups.ts';
 import { TapReader } from './tally.ts';
 
 /**
@@ -10,11 +11,15 @@ import { TapReader } from './tally.ts';
 export default class Reporter extends Transform {
   readonly #decoder = new StringDecoder('utf8');
   readonly #reader = new TapReader({
-    onFile: (line) => this.push(`${line.replace(/^((?:not )?ok) \d+ - /, '$1 ')}\n`),
+    onFile: (line) => {
+      const named = withoutProgram(line).replace(/^((?:not )?ok) \d+ - /, '$1 ');
+      this.push(`${named}\n`);
+    },
     onFailure: (titles, details) => {
       const text = details.map((line) => `    ${line}\n`).join('');
       // The name of a group says nothing: the test file is the next title.
-      const named = titles.filter((each) => each !== '' && !each.startsWith('.tap/groups-'));
+      const paths = titles.map(withoutProgram);
+      const named = paths.filter((each) => each !== '' && !each.endsWith('.test.mjs'));
       this.push(`FAILED ${named.join(' › ')}\n${text}`);
     },
   });
