@@ -136,6 +136,8 @@ export interface Server {
   kill(withPatroni: boolean): Promise<void>;
   /** The role that Patroni reports: `primary`, `replica`; null without an answer. */
   role(): Promise<string | null>;
+  /** True if Patroni has recorded the server as the synchronous standby. */
+  isSynchronous(): Promise<boolean>;
   /** Runs a statement on a connection of its own. */
   ask(text: string, values?: readonly unknown[], database?: string): Promise<pg.QueryResult>;
 }
@@ -153,7 +155,7 @@ export interface LocalCluster {
   readonly balancer: Program;
   /** The server that is the primary now; waits for one. */
   primary(): Promise<Server>;
-  /** Waits until two standbys stream, one of them synchronously. */
+  /** Waits until two standbys stream, and Patroni may promote one of them. */
   whole(): Promise<void>;
   /** Waits until HAProxy uses all nodes. */
   balanced(): Promise<void>;
@@ -288,6 +290,10 @@ export async function startCluster(
           ({ role }) => (role === 'master' ? 'primary' : (role ?? null)),
           () => null,
         ),
+      isSynchronous: () =>
+        fetch(`http://127.0.0.1:${restPort}/synchronous`, { signal: AbortSignal.timeout(2_000) })
+          .then(({ ok }) => ok)
+          .catch(() => false),
       ask: async (text, values = [], database = 'prices') => {
         const client = new pg.Client({
           connectionString: url.replace(/prices$/, database),
@@ -325,7 +331,9 @@ export async function startCluster(
         `select count(*)::int as streaming, count(*) filter (where sync_state = 'sync')::int as sync
          from pg_stat_replication where state = 'streaming'`,
       );
-      return rows[0].streaming === COUNT - 1 && rows[0].sync === 1;
+      // Patroni promotes a standby only once it has recorded it as synchronous, seconds later.
+      const recorded = await Promise.all(servers.map((each) => each.isSynchronous()));
+      return rows[0].streaming === COUNT - 1 && rows[0].sync === 1 && recorded.includes(true);
     });
 
   const [port, primaryPort] = [takePort(), takePort()];

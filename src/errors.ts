@@ -1,5 +1,5 @@
+import { StacklessError } from './std/base-errors.ts';
 import { masked } from './std/secrets.ts';
-import { StacklessError } from './std/stackless-error.ts';
 
 /**
  * Every refusal of the service: code → status and title. Append-only: a released code keeps its

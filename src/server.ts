@@ -17,7 +17,7 @@ import { serve } from './process/serve.ts';
 import { argumentOutput } from './process/service-arguments.ts';
 import { openTraces } from './process/tracing.ts';
 import { onRetire, serveByWorkers, WorkerFailed, type Workers } from './process/workers.ts';
-import { EXIT } from './std/exit.ts';
+import { EXIT } from './std/base-errors.ts';
 
 /** npm forwards SIGINT after the terminal has sent it: one Ctrl-C arrives twice. */
 const SAME_KEYSTROKE_MS = 500;

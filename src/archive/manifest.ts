@@ -2,7 +2,7 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import Value from 'typebox/value';
-import { EXIT, ExpectedError } from '../std/exit.ts';
+import { EXIT, ExpectedError } from '../std/base-errors.ts';
 import { ARCHIVE_FORMATS, type ArchiveFormat, MANIFEST_FILE } from './format.ts';
 
 /** An archive, or the database for its import, is unsuitable. Nothing was written. */

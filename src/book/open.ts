@@ -5,7 +5,7 @@ import { summaryDays } from '../conversion/summary.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Sources } from '../prices/answer.ts';
 import type { MissingPoints, MissingReader } from '../prices/conversion/missing-rates.ts';
-import { isConverting } from '../prices/plan/options.ts';
+import { isConverting, optionsOf, type PlanOptions } from '../prices/plan/options.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import type { SeriesSource } from '../prices/series/columns.ts';
 import type { Snapshot } from '../prices/snapshot.ts';
@@ -122,19 +122,43 @@ export interface OpenBook {
   offersGzip(plan: Plan, format: Format): boolean;
 }
 
+/**
+ * True for each option that the book applies itself, or that does not change how an answer is
+ * encoded. With any other value than the default of the rest, a writer makes the answer: the book
+ * caches heads, cells and blocks without these options in their keys.
+ */
+const IS_APPLIED: Readonly<Record<keyof PlanOptions, boolean>> = {
+  includeSeries: true,
+  includeSummary: true,
+  strict: true,
+  currency: true,
+  unitOfMeasure: true,
+  onUnconvertible: true,
+  decimals: true,
+  aggregate: false,
+  requested: true,
+  lastObservations: true,
+  decimalsAsText: false,
+  // Only tables have columns: see isPlainCsv.
+  columns: true,
+  layout: false,
+  warnings: false,
+};
+const DEFAULTS = optionsOf({});
+const LEFT_TO_WRITERS = (Object.keys(IS_APPLIED) as (keyof PlanOptions)[]).filter(
+  (name) => !IS_APPLIED[name],
+);
+
 /** True for CSV with all columns, and without a conversion and a summary. */
 const isPlainCsv = ({ options }: Plan): boolean =>
   (options.columns === null || options.columns === 'all') &&
-  options.layout === 'long' &&
   !options.includeSummary &&
   !isConverting(options);
 
-/** Writers make all other answers: aggregates, numbers as text, rows, other CSV. */
+/** True if the book makes the bytes of an answer. Writers make all others. */
 const isMadeByBook = (plan: Plan, format: Format): format is BookFormat =>
   (format === 'json' || format === 'ndjson' || (format === 'csv' && isPlainCsv(plan))) &&
-  plan.options.aggregate === null &&
-  plan.options.warnings !== 'row' &&
-  !plan.options.decimalsAsText;
+  LEFT_TO_WRITERS.every((name) => plan.options[name] === DEFAULTS[name]);
 
 /** Prices whose series a writer reads at a time. */
 const PRICES_PER_READ = 2;

@@ -37,9 +37,12 @@ export const DIMENSIONS = {
   services: dimension('services', 'service', 'service', 'Service that the price is for'),
 } as const;
 
-/** The column of `price` for a field of a record: `cellFormat` → `cell_format_id`. */
-export const columnName = (field: string): string =>
-  `${field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}_id`;
+/** The column of `price` for a text of a record: `shortName` → `short_name`. */
+export const snakeCase = (field: string): string =>
+  field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** The column of `price` for a dimension of a record: `cellFormat` → `cell_format_id`. */
+export const columnName = (field: string): string => `${snakeCase(field)}_id`;
 
 export type MarketFilter = keyof typeof DIMENSIONS;
 type DimensionKind = (typeof DIMENSIONS)[MarketFilter]['kind'];

@@ -1,4 +1,4 @@
-import { EXIT, ExpectedError } from '../std/exit.ts';
+import { EXIT, ExpectedError } from '../std/base-errors.ts';
 import { MARKETS, type MarketSlug } from './markets.ts';
 import { nearest } from './nearest.ts';
 

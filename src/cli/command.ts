@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
 import { nearest } from '../catalog/nearest.ts';
-import { UsageError } from '../std/exit.ts';
+import { UsageError } from '../std/base-errors.ts';
 import { printJson } from './output.ts';
 
 /** The result of a command. */

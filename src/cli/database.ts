@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
-import { isSchemaCurrent, migrateUp } from '../db/migrate/migrate.ts';
+import { isSchemaCurrent } from '../db/migrate/migrations.ts';
 import { requireSystem } from '../process/check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from '../process/database.ts';
 import { readConfig } from '../process/environment.ts';
 import { report } from '../process/failure.ts';
-import { UsageError } from '../std/exit.ts';
+import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
 import { openProgress, type Progress } from './progress.ts';
 
@@ -79,6 +79,7 @@ async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<vo
       `DATABASE_URL: the schema is not this version’s; run: ${PROGRAM} db migrate`,
     );
   }
+  const { migrateUp } = await import('../db/migrate/migrate.ts');
   await migrateUp(client.db);
 }
 

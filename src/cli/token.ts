@@ -3,7 +3,7 @@ import { SignJWT } from 'jose';
 import { scopesOf } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
 import { readConfig, withDevelopmentSecret } from '../process/environment.ts';
-import { UsageError } from '../std/exit.ts';
+import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
 import { command, json, option, required } from './command.ts';
 import { splitScopes } from './keys/arguments.ts';

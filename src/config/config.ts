@@ -1,4 +1,4 @@
-import { EXIT, ExpectedError } from '../std/exit.ts';
+import { EXIT, ExpectedError } from '../std/base-errors.ts';
 import { addressFault, databaseAddressFault, networksFault } from './addresses.ts';
 import { REMOVED_SETTINGS, SETTINGS, type Setting } from './settings.ts';
 

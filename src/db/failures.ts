@@ -1,4 +1,4 @@
-import { StacklessError } from '../std/stackless-error.ts';
+import { StacklessError } from '../std/base-errors.ts';
 
 /** The reason that the database did not answer. The edge maps each reason to a problem. */
 export type FailureReason =

@@ -1,5 +1,5 @@
 import { Problem } from '../errors.ts';
-import { StacklessError } from '../std/stackless-error.ts';
+import { StacklessError } from '../std/base-errors.ts';
 
 /** The client disconnected before the response was complete. */
 export class ClientDisconnected extends StacklessError {

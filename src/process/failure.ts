@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { databaseAddressOf } from '../config/addresses.ts';
 import { isLoginRefused } from '../db/failures.ts';
-import { EXIT, ExpectedError } from '../std/exit.ts';
+import { EXIT, ExpectedError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
 
 interface PostgresError extends Error {

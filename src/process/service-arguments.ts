@@ -1,7 +1,7 @@
 import { faultOfSetting } from '../config/config.ts';
 import { SECRETS } from '../config/environment.ts';
 import { SETTINGS, type Setting } from '../config/settings.ts';
-import { UsageError } from '../std/exit.ts';
+import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM, VERSION } from '../std/program.ts';
 
 const settingLine = ([name, setting]: [string, Setting]): string => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { clusterExposition } from '../metrics/metrics.ts';
-import { EXIT, ExpectedError } from '../std/exit.ts';
+import { EXIT, ExpectedError } from '../std/base-errors.ts';
 import { addressOf } from './banner.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { logWorkerStates } from './log.ts';

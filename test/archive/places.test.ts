@@ -77,9 +77,16 @@ t.test('an export is one revision of the data, whatever is committed meanwhile',
   t.ok(newest > Number(revision), `${newest} were committed, ${revision} were exported`);
   const copy = await imported(t, folder);
   for (const table of ['series', 'price', 'currency']) {
+    // By name, since a column that is added later has another position in price_at_2().
+    const row = 'to_jsonb(r)::text';
     const digest = (rows: string): string =>
-      `select md5(string_agg(md5(r::text), '' order by r::text)) as digest from ${rows} as r`;
-    const was = await pool.query(digest(`${table}_at(${revision})`));
+      `select md5(string_agg(${row}, '' order by ${row})) as digest from ${rows} as r`;
+    // The newest one, which has all columns.
+    const { rows: readers } = await pool.query(
+      'select proname as name from pg_proc where starts_with(proname, $1) order by 1 desc',
+      [`${table}_at`],
+    );
+    const was = await pool.query(digest(`${readers[0].name}(${revision})`));
     t.same((await copy.pool.query(digest(table))).rows, was.rows, table);
   }
 });

@@ -148,24 +148,30 @@ export async function monotonic(context: ClusterContext): Promise<void> {
     const { lost } = await failOver(context);
     return () => restart(context, lost);
   });
-  // Two nodes: that of the standby is stopped. In rounds, because rates vary from minute to minute.
-  let [two, paused] = [0, 0];
+  await pausedThroughput(context);
+  await writer.stop();
+}
+
+/** Throughput with a paused standby. In rounds, because rates vary from minute to minute. */
+async function pausedThroughput(context: ClusterContext): Promise<void> {
+  let [three, paused, two] = [0, 0, 0];
   for (let round = 0; round < 3; round += 1) {
+    three += (await throughput(context)) / 3;
     const { server: now, node: of } = await standbyWithNode(context);
-    await of.program.end('SIGTERM');
-    two += (await throughput(context)) / 3;
-    await startNode(context, of);
     await now.ask('select pg_wal_replay_pause()');
     paused += (await throughput(context)) / 3;
     await now.ask('select pg_wal_replay_resume()');
-    await cluster.balanced();
+    await of.program.end('SIGTERM');
+    two += (await throughput(context)) / 3;
+    await startNode(context, of);
   }
-  await writer.stop();
-  await cluster.balanced();
-  const share = (100 * paused) / two;
-  const rates = `${paused.toFixed(0)} and ${two.toFixed(0)} requests/s`;
-  const figure = `${share.toFixed(0)} % (≥ 90) of two healthy nodes: ${rates}`;
+  // The node of the paused standby reads another server, so all three nodes serve. With a core for
+  // each node, three of them serve more than two: 90 % of three is the stricter criterion.
+  const share = (100 * paused) / three;
+  const rates = `${paused.toFixed(0)} and ${three.toFixed(0)} requests/s`;
+  const figure = `${share.toFixed(0)} % (≥ 90) of three healthy nodes: ${rates}`;
   context.report('2 throughput with one standby paused', figure, share >= 90);
+  context.note(`two nodes alone, on the cores that three share: ${two.toFixed(0)} requests/s`);
 }
 
 /** 3: a commit is visible on all nodes soon. */

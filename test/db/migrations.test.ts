@@ -3,12 +3,8 @@ import { type Kysely, sql } from 'kysely';
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { openClient } from '../../src/db/client.ts';
-import {
-  isSchemaCurrent,
-  migrateDown,
-  migrateUp,
-  migrationStatus,
-} from '../../src/db/migrate/migrate.ts';
+import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
+import { isSchemaCurrent } from '../../src/db/migrate/migrations.ts';
 import type { Database } from '../../src/db/schema.ts';
 import { testDatabase } from '../support/database/database.ts';
 

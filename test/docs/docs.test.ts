@@ -8,7 +8,7 @@ import { MARKETS } from '../../src/catalog/markets.ts';
 import { makeProgram } from '../../src/cli/program.ts';
 import { SECRETS } from '../../src/config/environment.ts';
 import { REMOVED_SETTINGS, SETTINGS } from '../../src/config/settings.ts';
-import { EXIT } from '../../src/std/exit.ts';
+import { EXIT } from '../../src/std/base-errors.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { SPECIFIED } from '../support/prices/specification.ts';

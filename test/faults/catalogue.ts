@@ -95,7 +95,7 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
   F34: {
     title: 'the matrix of scopes',
     criterion:
-      '17 markets × each scope, as key and as token: 200 for its own market, 403 for every ' +
+      'each market × each scope, as key and as token: 200 for its own market, 403 for every ' +
       'other; 401 without a credential, 400 with two',
     files: ['test/http/scopes.test.ts'],
   },

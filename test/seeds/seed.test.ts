@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import t from 'tap';
+import { VALUES } from '../../seeds/reference/values.ts';
 import { sampleMarkets } from '../../seeds/sample.ts';
 import { seriesOf } from '../../seeds/series.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
@@ -11,7 +12,8 @@ import { testDatabase } from '../support/database/database.ts';
 const markets = await sampleMarkets();
 const samples = markets.flatMap(({ prices }) => prices);
 
-/** Numbers of rows of the seeds. A further market changes those of products, prices and points. */
+/** Numbers of rows of the seeds. A further market changes all but those of rates. */
+const VALUE_COUNT = Object.values(VALUES).flatMap((values) => Object.keys(values)).length;
 const PRODUCT_COUNT = markets.flatMap(({ products }) => products).length;
 const PRICE_COUNT = samples.length;
 const POINT_COUNT = samples.flatMap((each) => seriesOf(each)).length;
@@ -74,12 +76,12 @@ const priceId = (code: string): string => `(select id from price where code = '$
 t.test('reference data alone brings no sample, in one revision', async (t) => {
   const { db, client } = await testDatabase(t);
   const report = await seed(client, { reference: true });
-  const inserted = 10 + 19 + 226 + PRODUCT_COUNT;
+  const inserted = 10 + 19 + VALUE_COUNT + PRODUCT_COUNT;
   t.same(report, { reference: { inserted }, sample: null });
   t.match(await countsOf(db), {
     currency: 10,
     unit_of_measure: 19,
-    dimension_value: 226,
+    dimension_value: VALUE_COUNT,
     product: PRODUCT_COUNT,
     fx_source: 3,
     price: 0,

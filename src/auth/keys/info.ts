@@ -2,7 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { instantOf, instantOrNull } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import { isPublicId } from './format.ts';
 import { limitsOf, scopesOfRow } from './verify.ts';
 

@@ -7,7 +7,7 @@ import {
   errors,
   type JSONWebKeySet,
 } from 'jose';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import { authUnavailable, invalidToken } from '../refusals.ts';
 import { type Algorithm, ASYMMETRIC, type TokenHeader } from './tokens.ts';
 

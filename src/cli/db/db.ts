@@ -3,7 +3,7 @@ import type { Client } from '../../db/client.ts';
 import { contentHash, type PartHash } from '../../db/content-hash.ts';
 import { newestRevision, renewEpoch } from '../../db/revisions.ts';
 import { seed } from '../../db/seed/seed.ts';
-import { UsageError } from '../../std/exit.ts';
+import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { addExport, addImport } from '../archive.ts';
 import { command, json, option } from '../command.ts';

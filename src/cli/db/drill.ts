@@ -9,7 +9,7 @@ import type { Client } from '../../db/client.ts';
 import { migrateUp } from '../../db/migrate/migrate.ts';
 import { newestRevision, wireText } from '../../db/revisions.ts';
 import { openWriter } from '../../process/database.ts';
-import { EXIT, ExpectedError, UsageError } from '../../std/exit.ts';
+import { EXIT, ExpectedError, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { RULES, verify } from '../../verify/verify.ts';
 import { command, json, option } from '../command.ts';

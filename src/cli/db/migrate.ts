@@ -5,7 +5,7 @@ import {
   migrationStatus,
 } from '../../db/migrate/migrate.ts';
 import { type Preview, previewMigrations } from '../../db/migrate/migrations.ts';
-import { UsageError } from '../../std/exit.ts';
+import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { type CommandResult, command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';

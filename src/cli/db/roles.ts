@@ -7,7 +7,7 @@ import {
   roleName,
   rolesSql,
 } from '../../db/migrate/roles.ts';
-import { UsageError } from '../../std/exit.ts';
+import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';

@@ -1,5 +1,5 @@
 import { FOLDER, isAhead, migrationNames } from '../../db/migrate/migrations.ts';
-import { EXIT, UsageError } from '../../std/exit.ts';
+import { EXIT, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import type { BrokenRow, Rule } from '../../verify/rule.ts';
 import { type Finding, RULES, type Verification, verify } from '../../verify/verify.ts';

@@ -1,6 +1,6 @@
 import { KEY_LIFETIME_DAYS } from '../../auth/keys/keys.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
-import { UsageError } from '../../std/exit.ts';
+import { UsageError } from '../../std/base-errors.ts';
 
 const DAY_MS = 86_400_000;
 const UNITS_MS = { m: 60_000, h: 3_600_000, d: DAY_MS } as const;

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../../auth/keys/info.ts';
 import { createKey, type NewKeyInfo, revokeKey, rotateKey } from '../../auth/keys/keys.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
-import { UsageError } from '../../std/exit.ts';
+import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { actor, type CommandResult, command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isZip } from '../../ingest/parsing/zip.ts';
 import { readConfig } from '../../process/environment.ts';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 
 /** A failed download. The message is one line with the setting and the reason. */
 export class DownloadError extends ExpectedError {

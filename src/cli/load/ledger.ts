@@ -4,7 +4,7 @@ import type { BatchChange } from '../../ingest/ledger/history.ts';
 import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo.ts';
 import { type Batch, readLog } from '../../ingest/load/batches.ts';
 import type { Values } from '../../ingest/staging/change-set.ts';
-import { UsageError } from '../../std/exit.ts';
+import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';

@@ -7,7 +7,7 @@ import {
 } from '../../ingest/formats/formats.ts';
 import { load } from '../../ingest/load/load.ts';
 import type { LoadReport, LoadRequest } from '../../ingest/load/request.ts';
-import { EXIT, UsageError } from '../../std/exit.ts';
+import { EXIT, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import {
   actor,

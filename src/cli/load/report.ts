@@ -3,7 +3,7 @@ import { shown } from '../../errors.ts';
 import type { LoadPreview, LoadReport } from '../../ingest/load/request.ts';
 import type { Remedy } from '../../ingest/records/load-error.ts';
 import type { Listed, Values } from '../../ingest/staging/change-set.ts';
-import { EXIT, UsageError } from '../../std/exit.ts';
+import { EXIT, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { actor } from '../command.ts';
 import { countText, printLines, reportHeld } from '../output.ts';

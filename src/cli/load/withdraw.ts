@@ -1,6 +1,6 @@
 import type { Selection, WithdrawalReport, WithdrawnPoints } from '../../ingest/ledger/withdraw.ts';
 import { isDay } from '../../ingest/parsing/dates.ts';
-import { EXIT, UsageError } from '../../std/exit.ts';
+import { EXIT, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { printLines } from '../output.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
 import { CLIENT_SECRETS, secretsFromFiles } from '../../config/environment.ts';
-import { UsageError } from '../../std/exit.ts';
+import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM, VERSION } from '../../std/program.ts';
 import { command, option } from '../command.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { UsageError } from '../../std/exit.ts';
+import { UsageError } from '../../std/base-errors.ts';
 import { VERSION } from '../../std/program.ts';
 import { masked, maskedEncoded } from '../../std/secrets.ts';
 

@@ -13,7 +13,7 @@ import { readFile, rm } from 'node:fs/promises';
 import process from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 
 const run = promisify(execFile);
 

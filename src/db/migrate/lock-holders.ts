@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Database } from '../schema.ts';
 
 /** A lock was not acquired before the timeout. The message names the sessions that hold it. */

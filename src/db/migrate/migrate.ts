@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { MARKETS } from '../../catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../catalog/scopes.ts';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Database } from '../schema.ts';
 import {
   type LockWaitOptions,
@@ -16,7 +16,6 @@ import {
   deleteFile,
   FOLDER,
   type MigrationFile,
-  migrationNames,
   migrationRuns,
   readMigrations,
   recordFiles,
@@ -100,14 +99,6 @@ async function writeCatalog(db: Kysely<Database>): Promise<void> {
       .onConflict((conflict) => conflict.column('scope').doNothing())
       .execute();
   });
-}
-
-/** True if the database has every market and scope of the catalog. */
-async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
-  const { rows } = await sql<{ present: number }>`
-    select count(*)::int as present from market join access_scope on market_id = market.id
-    where slug = any(${MARKETS.map((each) => each.slug)}::text[])`.execute(db);
-  return rows[0]?.present === MARKETS.length;
 }
 
 /** Lock timeout outside a transaction, where the statement blocks no readers. */
@@ -242,18 +233,4 @@ export async function migrateDown(
       return results?.[0]?.migrationName ?? null;
     });
   });
-}
-
-/**
- * True if the database has every migration of this version and all markets of the catalog. The
- * database of a newer version is current as well.
- */
-export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
-  const { rows } = await sql<{ present: boolean }>`
-    select to_regclass('kysely_migration') is not null as present`.execute(db);
-  if (!rows[0]?.present) return false;
-  const ran = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
-  const names = new Set(ran.rows.map((each) => each.name));
-  const needed = await migrationNames(FOLDER);
-  return needed.every((name) => names.has(name)) && (await hasCatalog(db));
 }

@@ -10,7 +10,8 @@ import {
   PostgresQueryCompiler,
   sql,
 } from 'kysely';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { MARKETS } from '../../catalog/markets.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Database } from '../schema.ts';
 
 /** The migrations of this version. */
@@ -212,4 +213,26 @@ export async function previewMigrations(
   const previews: Preview[] = [];
   for (const file of files) if (!done.has(file.name)) previews.push(await previewOf(file));
   return previews;
+}
+
+/** True if the database has every market and scope of the catalog. */
+async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
+  const { rows } = await sql<{ present: number }>`
+    select count(*)::int as present from market join access_scope on market_id = market.id
+    where slug = any(${MARKETS.map((each) => each.slug)}::text[])`.execute(db);
+  return rows[0]?.present === MARKETS.length;
+}
+
+/**
+ * True if the database has every migration of this version and all markets of the catalog. The
+ * database of a newer version is current as well.
+ */
+export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
+  const { rows } = await sql<{ present: boolean }>`
+    select to_regclass('kysely_migration') is not null as present`.execute(db);
+  if (!rows[0]?.present) return false;
+  const ran = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  const names = new Set(ran.rows.map((each) => each.name));
+  const needed = await migrationNames(FOLDER);
+  return needed.every((name) => names.has(name)) && (await hasCatalog(db));
 }

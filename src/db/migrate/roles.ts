@@ -1,7 +1,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Database } from '../schema.ts';
 import { retryLocked, withMigrationLock } from './migration-lock.ts';
 import { FOLDER, isAhead, migrationNames } from './migrations.ts';
@@ -116,51 +116,4 @@ export async function grantRights(db: Kysely<Database>): Promise<void> {
   if (prefix === null) return;
   const text = await rolesSql(prefix);
   await inTransaction(db, text.slice(text.indexOf(RIGHTS_HEADING)));
-}
-
-/** The rights of the account of a session, compared with those that the service needs. */
-interface SessionAccount {
-  readonly name: string;
-  /** Rights beyond reading, in words; empty for the account of the service. */
-  readonly excess: readonly string[];
-  /** Tables that it cannot read. */
-  readonly unreadable: readonly string[];
-}
-
-/**
- * Reads the rights of the account of this session. The service only reads data, so neither a bug
- * nor an attacker should be able to do more through its account.
- */
-export async function accountOf(db: Kysely<Database>): Promise<SessionAccount> {
-  const { rows } = await sql<{ name: string; excess: string[]; unreadable: string[] }>`
-    with me as (
-      select * from pg_roles where rolname = current_user
-    ), tables as (
-      select oid, relname, relowner from pg_class
-      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
-    ), writable as (
-      select count(*) as number from tables
-      where has_table_privilege(oid, 'insert, update, delete, truncate, trigger')
-        or has_any_column_privilege(oid, 'insert, update')
-    )
-    select rolname as name,
-      case when rolsuper then array['is a superuser'] else array_remove(array[
-        case when rolcreaterole or rolcreatedb or rolreplication or rolbypassrls
-          then 'may create accounts or databases, replicate, or bypass row security' end,
-        case when exists (select from tables where pg_has_role(relowner, 'member'))
-          then 'may act as the owner of the tables' end,
-        case when writable.number > 0 then format('may write to %s tables', writable.number) end,
-        case when has_schema_privilege('public', 'create')
-            or has_database_privilege(current_database(), 'create, temporary')
-          then 'may create schemas or tables' end,
-        case when has_function_privilege(to_regprocedure('open_revision(text)'), 'execute')
-          then 'may open revisions' end
-      ], null) end as excess,
-      array(select relname::text from tables
-        where not has_table_privilege(oid, 'select') and relname <> 'kysely_migration_lock'
-        order by relname) as unreadable
-    from me, writable`.execute(db);
-  const [account] = rows;
-  if (!account) throw new Error('the session has no account');
-  return account;
 }

@@ -7,7 +7,7 @@ import {
   openRevision,
   withConnection,
 } from '../connection.ts';
-import { isSchemaCurrent } from '../migrate/migrate.ts';
+import { isSchemaCurrent } from '../migrate/migrations.ts';
 import type { Database } from '../schema.ts';
 import { writeReference } from './reference.ts';
 import {

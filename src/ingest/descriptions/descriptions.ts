@@ -1,4 +1,4 @@
-import { columnName, DIMENSIONS } from '../../catalog/dimensions.ts';
+import { columnName, DIMENSIONS, snakeCase } from '../../catalog/dimensions.ts';
 import { type Market, marketOf } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
@@ -122,16 +122,15 @@ interface FieldContext {
   readonly reference: ReferenceData;
 }
 
+/** Reads a text into the column of the same name in snake case. */
 const plainText =
-  (column: string, isNeeded: boolean): FieldReader =>
+  (field: string, isNeeded: boolean): FieldReader =>
   (text, { description }) => {
-    if (text === null) {
-      return isNeeded
-        ? description.fail('missing_value', column, `A price needs a ${column}`)
-        : { [column === 'shortName' ? 'short_name' : column]: null };
+    if (text === null && isNeeded) {
+      return description.fail('missing_value', field, `A price needs a ${field}`);
     }
-    if (isLabel(text)) return { [column === 'shortName' ? 'short_name' : column]: text };
-    return description.fail('invalid_text', column, INVALID_LABEL);
+    if (text === null || isLabel(text)) return { [snakeCase(field)]: text };
+    return description.fail('invalid_text', field, INVALID_LABEL);
   };
 
 const priceType: FieldReader = (text, { description }) => {

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
 import { openRevision } from '../../db/connection.ts';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import {
   type Batch,

@@ -7,7 +7,7 @@ import {
 import { type Connection, inApplyTransaction } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import {
   type ChangeRequest,

@@ -4,7 +4,7 @@ import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
 import { type Connection, openRevision } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import { textOf } from '../../db/revisions.ts';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { writeCurrencies, writeSource } from '../descriptions/new-names.ts';
 import { writePrices } from '../descriptions/prices.ts';

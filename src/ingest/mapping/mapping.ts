@@ -5,7 +5,7 @@ import { Settings } from 'typebox/system';
 import Value from 'typebox/value';
 import { nearest } from '../../catalog/nearest.ts';
 import { shown } from '../../errors.ts';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import { checkMapping } from './check.ts';
 import { MAPPING, type Mapping } from './schema.ts';
 import { type MappingDocument, type MappingViolation, pointerTo, readYaml } from './yaml.ts';

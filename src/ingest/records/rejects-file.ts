@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { access, link, rename, rm } from 'node:fs/promises';
-import { EXIT, ExpectedError } from '../../std/exit.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { LoadProblem } from './load-error.ts';
 import type { SourceFile } from './source-file.ts';
 

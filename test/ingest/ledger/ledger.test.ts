@@ -5,7 +5,7 @@ import { selectionOf } from '../../../src/cli/load/withdraw.ts';
 import { type BatchChange, showBatch } from '../../../src/ingest/ledger/history.ts';
 import { withdraw } from '../../../src/ingest/ledger/withdraw.ts';
 import { readLog, UnknownBatchError } from '../../../src/ingest/load/batches.ts';
-import { UsageError } from '../../../src/std/exit.ts';
+import { UsageError } from '../../../src/std/base-errors.ts';
 import type { TestDatabase } from '../../support/database/database.ts';
 import { dataFolder, prices } from '../../support/process/programs.ts';
 import {

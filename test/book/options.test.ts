@@ -1,0 +1,73 @@
+import t from 'tap';
+import { requestSchemasOf } from '../../src/contract/schemas/market.ts';
+import { testDatabase } from '../support/database/database.ts';
+import { answerOf, fill, twinsOn } from './support.ts';
+
+const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 1_000 };
+
+/** Two values of each option, with the options that they need. */
+const VALUES: Readonly<Record<string, readonly object[]>> = {
+  includeSeries: [{ includeSeries: true }, { includeSeries: false }],
+  includeSummary: [{ includeSummary: true }, { includeSummary: false }],
+  currency: [{ currency: 'EUR' }, { currency: 'CNY' }],
+  unitOfMeasure: [{ unitOfMeasure: 'kg' }, { unitOfMeasure: 'lb' }],
+  onUnconvertible: [
+    { currency: 'EUR', onUnconvertible: 'omit' },
+    { currency: 'EUR', onUnconvertible: 'keep' },
+  ],
+  decimals: [
+    { currency: 'EUR', decimals: 0 },
+    { currency: 'EUR', decimals: 5 },
+  ],
+  aggregate: [
+    { aggregate: { period: 'week', method: 'average' } },
+    { aggregate: { period: 'month', method: 'last' } },
+  ],
+  asOf: [{ asOf: '2020-01-01T00:00:00Z' }, {}],
+  revision: [{ revision: '0' }, {}],
+  limit: [{ limit: 1 }, { limit: 2 }],
+  cursor: [{ limit: 1 }, {}],
+  strict: [{ strict: true }, { strict: false }],
+  lastObservations: [{ lastObservations: 1 }, { lastObservations: 3 }],
+  decimalsAsText: [{ decimalsAsText: true }, { decimalsAsText: false }],
+  columns: [{ columns: 'code,date,mid' }, { columns: 'all' }],
+  layout: [{ layout: 'wide' }, { layout: 'long' }],
+  warnings: [{ warnings: 'row' }, { warnings: 'header' }],
+};
+
+const FORMATS = ['application/json', 'application/x-ndjson', 'text/csv'];
+
+const { options } = requestSchemasOf(LIMITS);
+const twins = await twinsOn(t, await testDatabase(t, { seeded: true }));
+await fill(twins);
+
+t.test('two values of each option are compared', async (t) => {
+  t.same(Object.keys(VALUES).toSorted(), Object.keys(options.properties).toSorted());
+});
+
+for (const [name, values] of Object.entries(VALUES)) {
+  t.test(`the book never answers with bytes of another value of ${name}`, async (t) => {
+    const before = twins.book.counts.answers;
+    const filters = { dateFrom: '2026-03-01', dateTo: '2026-05-31' };
+    // Each value follows itself and the others, with what the book has cached of them.
+    for (const value of [{}, ...values, {}, ...values, ...values.toReversed()]) {
+      for (const accept of FORMATS) {
+        const asked = {
+          slug: 'nickel',
+          filters,
+          options: { includeSeries: true, ...value },
+          accept,
+        };
+        const [cached, plain] = [
+          await answerOf(twins.cached, asked),
+          await answerOf(twins.plain, asked),
+        ];
+        const shown = `${accept} ${JSON.stringify(value)}`;
+        t.equal(cached.status, plain.status, shown);
+        t.same(cached.said, plain.said, shown);
+        t.ok(cached.body.equals(plain.body), `the same bytes: ${shown}`);
+      }
+    }
+    t.ok(twins.book.counts.answers > before, 'the book answered');
+  });
+}
