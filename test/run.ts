@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, globSync, statSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parse as parseYaml } from 'yaml';
 import { SETTINGS } from '../src/config/settings.ts';
 import { browserPath, programOnPath } from './support/process/browser.ts';
 import {
@@ -21,6 +22,8 @@ import { dropDatabases, makeTemplates } from './support/run/templates.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TAP = join(ROOT, 'node_modules', '.bin', 'tap');
+
+const OPENAPI = join(ROOT, 'openapi.yaml');
 
 /** Reporter for pipes: the reporters of tap redraw the screen. */
 const REPORTER = fileURLToPath(new URL('./support/run/reporter.ts', import.meta.url));
@@ -205,7 +208,10 @@ async function main(): Promise<[number, Tally]> {
     console.log(`# PostgreSQL for the tests: ${server.kind}`);
     prefix = stopped ? null : await makeTemplates(server.url);
     if (prefix === null || stopped) return [1, nothing];
+    const openapi = join(compiled.path, 'openapi.json');
+    await writeFile(openapi, JSON.stringify(parseYaml(await readFile(OPENAPI, 'utf8'))));
     const env = environment({
+      TEST_OPENAPI_JSON: openapi,
       TEST_DATABASE_URL: server.url,
       TEST_DATABASE_PREFIX: prefix,
       ...(dataFolder === null ? {} : { DATA_FOLDER: dataFolder }),
