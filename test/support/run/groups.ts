@@ -16,7 +16,7 @@ const PROGRAMS = /(?<=^|\s)\.tap[\\/]groups-[^\\/]+[\\/]\d+[\\/]/;
 export const withoutProgram = (line: string): string => line.replace(PROGRAMS, '');
 
 /** Folders whose files run in a process of their own: they measure it, end it or start others. */
-const ALONE = ['explorer', 'faults', 'process', 'sockets'];
+const ALONE = ['faults', 'process', 'sockets'];
 
 /** Files that measure or change their own process. */
 const ALONE_FILES = [
@@ -34,9 +34,9 @@ const OWN_PROCESS = JSON.stringify(fileOf('own-process.ts'));
 
 const folderOf = (path: string): string => path.split(/[\\/]/)[1] ?? '';
 
-/** Merges two lists so that both are spread evenly over the result. */
-function spread<Item>(first: readonly Item[], second: readonly Item[]): Item[] {
-  const placed = [first, second].flatMap((list) =>
+/** Merges lists so that each is spread evenly over the result. */
+function spread<Item>(lists: readonly (readonly Item[])[]): Item[] {
+  const placed = lists.flatMap((list) =>
     list.map((item, at) => ({ item, place: (at + 0.5) / list.length })),
   );
   return placed.sort((a, b) => a.place - b.place).map(({ item }) => item);
@@ -44,8 +44,8 @@ function spread<Item>(first: readonly Item[], second: readonly Item[]): Item[] {
 
 /**
  * Splits test files into groups, in the order in which they should run: files that need a process
- * of their own, and groups of one folder. The former mostly wait and the latter mostly calculate,
- * so both kinds are spread over the run.
+ * of their own, and groups of one folder. Faults mostly wait and groups mostly calculate, so each
+ * kind is spread over the run.
  */
 export function groupsOf(paths: readonly string[]): readonly Group[] {
   const isAlone = (path: string): boolean =>
@@ -62,7 +62,7 @@ export function groupsOf(paths: readonly string[]): readonly Group[] {
     }));
   });
   const alone = paths.filter(isAlone).map((path) => ({ name: path, files: [path] }));
-  return spread(alone, shared);
+  return spread([shared, ...Map.groupBy(alone, ({ name }) => folderOf(name)).values()]);
 }
 
 /** Writes a program for each group into a folder, and returns their paths. Tap sorts by path. */
