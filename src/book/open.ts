@@ -123,9 +123,9 @@ export interface OpenBook {
 }
 
 /**
- * True for each option that the book applies itself, or that does not change how an answer is
- * encoded. With any other value than the default of the rest, a writer makes the answer: the book
- * caches heads, cells and blocks without these options in their keys.
+ * True for an option that the book applies itself, or that does not change how an answer is
+ * encoded. If an option with false has another value than its default, a writer makes the answer:
+ * the keys of cached heads, cells and blocks do not contain such an option.
  */
 const IS_APPLIED: Readonly<Record<keyof PlanOptions, boolean>> = {
   includeSeries: true,

@@ -81,9 +81,10 @@ t.test('an export is one revision of the data, whatever is committed meanwhile',
     const row = 'to_jsonb(r)::text';
     const digest = (rows: string): string =>
       `select md5(string_agg(${row}, '' order by ${row})) as digest from ${rows} as r`;
-    // The newest one, which has all columns.
+    // Only the newest of price_at(), price_at_2() has all columns.
     const { rows: readers } = await pool.query(
-      'select proname as name from pg_proc where starts_with(proname, $1) order by 1 desc',
+      `select proname as name from pg_proc where starts_with(proname, $1)
+        order by length(proname) desc, proname desc`,
       [`${table}_at`],
     );
     const was = await pool.query(digest(`${readers[0].name}(${revision})`));

@@ -5,7 +5,20 @@ import { answerOf, fill, twinsOn } from './support.ts';
 
 const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 1_000 };
 
-/** Two values of each option, with the options that they need. */
+const { options } = requestSchemasOf(LIMITS);
+const twins = await twinsOn(t, await testDatabase(t, { seeded: true }));
+await fill(twins);
+
+/** Nickel, with a warning for a region that no price has. */
+const PLAIN = {
+  slug: 'nickel',
+  filters: { dateFrom: '2026-03-01', dateTo: '2026-05-31', regions: ['Europe', 'Atlantis'] },
+  accept: 'application/json',
+};
+const first = await answerOf(twins.plain, { ...PLAIN, options: { includeSeries: true, limit: 1 } });
+const { revision, nextCursor: cursor } = JSON.parse(first.body.toString()).$metadata;
+
+/** Two values of each option whose answers differ, with the options that they need. */
 const VALUES: Readonly<Record<string, readonly object[]>> = {
   includeSeries: [{ includeSeries: true }, { includeSeries: false }],
   includeSummary: [{ includeSummary: true }, { includeSummary: false }],
@@ -24,9 +37,9 @@ const VALUES: Readonly<Record<string, readonly object[]>> = {
     { aggregate: { period: 'month', method: 'last' } },
   ],
   asOf: [{ asOf: '2020-01-01T00:00:00Z' }, {}],
-  revision: [{ revision: '0' }, {}],
+  revision: [{ revision }, {}],
   limit: [{ limit: 1 }, { limit: 2 }],
-  cursor: [{ limit: 1 }, {}],
+  cursor: [{ cursor, limit: 1 }, { limit: 1 }],
   strict: [{ strict: true }, { strict: false }],
   lastObservations: [{ lastObservations: 1 }, { lastObservations: 3 }],
   decimalsAsText: [{ decimalsAsText: true }, { decimalsAsText: false }],
@@ -35,11 +48,10 @@ const VALUES: Readonly<Record<string, readonly object[]>> = {
   warnings: [{ warnings: 'row' }, { warnings: 'header' }],
 };
 
-const FORMATS = ['application/json', 'application/x-ndjson', 'text/csv'];
+/** `strict` refuses instead of changing an answer; the revision is the newest one. */
+const SAME_BYTES = new Set(['strict', 'revision']);
 
-const { options } = requestSchemasOf(LIMITS);
-const twins = await twinsOn(t, await testDatabase(t, { seeded: true }));
-await fill(twins);
+const FORMATS = ['application/json', 'application/x-ndjson', 'text/csv'];
 
 t.test('two values of each option are compared', async (t) => {
   t.same(Object.keys(VALUES).toSorted(), Object.keys(options.properties).toSorted());
@@ -48,13 +60,12 @@ t.test('two values of each option are compared', async (t) => {
 for (const [name, values] of Object.entries(VALUES)) {
   t.test(`the book never answers with bytes of another value of ${name}`, async (t) => {
     const before = twins.book.counts.answers;
-    const filters = { dateFrom: '2026-03-01', dateTo: '2026-05-31' };
+    const bodies: Record<string, Set<string>> = {};
     // Each value follows itself and the others, with what the book has cached of them.
     for (const value of [{}, ...values, {}, ...values, ...values.toReversed()]) {
       for (const accept of FORMATS) {
         const asked = {
-          slug: 'nickel',
-          filters,
+          ...PLAIN,
           options: { includeSeries: true, ...value },
           accept,
         };
@@ -66,8 +77,12 @@ for (const [name, values] of Object.entries(VALUES)) {
         t.equal(cached.status, plain.status, shown);
         t.same(cached.said, plain.said, shown);
         t.ok(cached.body.equals(plain.body), `the same bytes: ${shown}`);
+        bodies[accept] ??= new Set();
+        if (plain.status === 200) bodies[accept].add(plain.body.toString());
       }
     }
     t.ok(twins.book.counts.answers > before, 'the book answered');
+    const different = Math.max(...Object.values(bodies).map(({ size }) => size));
+    t.ok(different >= (SAME_BYTES.has(name) ? 1 : 2), `${different} different answers`);
   });
 }

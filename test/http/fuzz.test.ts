@@ -41,6 +41,7 @@ t.test('no body makes the service fail, and none that breaks a rule is answered'
   t.comment(JSON.stringify(counts));
   t.ok(Object.values(counts).reduce((sum, each) => sum + each, 0) > 5_000);
   t.ok((counts[200] ?? 0) > 800, 'a good part was legal');
+  // Half of the bodies are random, so these counts vary.
   t.ok(
     [400, 413, 415].every((status) => (counts[status] ?? 0) > 5),
     'each refusal was met',

@@ -26,7 +26,7 @@ export async function copyOf(test: Pick<typeof t, 'teardown'>): Promise<string> 
 export const runIn =
   (folder: string) =>
   async (...args: string[]): Promise<string> => {
-    // The document of a copy is its own.
+    // A copy has its own OpenAPI document.
     const { TAP: _tap, NODE_OPTIONS: _options, TEST_OPENAPI_JSON: _json, ...env } = process.env;
     const options = { cwd: folder, env, maxBuffer: 16_777_216 };
     const ran = promisify(execFile)(process.execPath, args, options);

@@ -17,8 +17,6 @@ const THROWAWAY = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',
-  // Databases live for seconds.
-  autovacuum: 'off',
   // Several test files share it, each with several services.
   max_connections: '300',
 };
