@@ -202,7 +202,7 @@ async function main(): Promise<[number, Tally]> {
   process.env['TMPDIR'] = await temporaryFolder();
   await sweepFolders();
   const compiled = await makeFolder();
-  const server = await startServer();
+  const server = await startServer(faults ? 'on' : 'off');
   let prefix: string | null = null;
   try {
     console.log(`# PostgreSQL for the tests: ${server.kind}`);

@@ -35,7 +35,10 @@ async function alone(context: ClusterContext): Promise<{ primary: Server; own: T
   return { primary, own: targetOf(node, target) };
 }
 
-/** Stops what the standbys receive. Returns a function that lets it go on. */
+/**
+ * Stops the processes that receive WAL on the standbys. Returns a function that ends them: if they
+ * continued, they would read the commits that wait in their sockets, and nothing would be lost.
+ */
 async function cutOff({ cluster }: ClusterContext, primary: Server): Promise<() => void> {
   const pids = await Promise.all(
     cluster.servers
@@ -47,7 +50,10 @@ async function cutOff({ cluster }: ClusterContext, primary: Server): Promise<() 
   );
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
   return () => {
-    for (const pid of pids) process.kill(pid, 'SIGCONT');
+    for (const pid of pids) {
+      process.kill(pid, 'SIGTERM');
+      process.kill(pid, 'SIGCONT');
+    }
   };
 }
 

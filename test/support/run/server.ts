@@ -46,9 +46,11 @@ function engineAnswers(address: string): Promise<boolean> {
   });
 }
 
-async function containerServer(): Promise<TestServer> {
+type Settings = Readonly<Record<string, string>>;
+
+async function containerServer(throwaway: Settings): Promise<TestServer> {
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
-  const settings = Object.entries(THROWAWAY).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const settings = Object.entries(throwaway).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const container = await new PostgreSqlContainer(IMAGE)
     .withCommand(['postgres', ...settings])
     .withStartupTimeout(120_000)
@@ -59,9 +61,9 @@ async function containerServer(): Promise<TestServer> {
   return { kind: `a container of ${IMAGE}`, url: container.getConnectionUri(), stop };
 }
 
-async function embeddedServer(): Promise<TestServer> {
+async function embeddedServer(settings: Settings): Promise<TestServer> {
   const folder = await makeFolder();
-  const embedded = await openEmbedded(join(folder.path, 'data'), { settings: THROWAWAY });
+  const embedded = await openEmbedded(join(folder.path, 'data'), { settings });
   const stop = async (): Promise<void> => {
     await embedded.release();
     await folder.remove();
@@ -69,16 +71,20 @@ async function embeddedServer(): Promise<TestServer> {
   return { kind: 'an embedded PostgreSQL', url: embedded.url, stop };
 }
 
-/** TEST_DATABASE_URL, else a container when an engine answers, else the embedded PostgreSQL. */
-export async function startServer(): Promise<TestServer> {
+/**
+ * TEST_DATABASE_URL, else a container when an engine answers, else the embedded PostgreSQL.
+ * @param autovacuum `off` for databases that live for seconds
+ */
+export async function startServer(autovacuum: 'on' | 'off' = 'on'): Promise<TestServer> {
+  const settings = { ...THROWAWAY, autovacuum };
   const url = process.env['TEST_DATABASE_URL'];
   if (url) return { kind: 'TEST_DATABASE_URL', url, stop: async () => {} };
   if (await engineAnswers(engineAddress())) {
     try {
-      return await containerServer();
+      return await containerServer(settings);
     } catch (error) {
       console.log(`# no container of ${IMAGE}: ${(error as Error).message.split('\n')[0]}`);
     }
   }
-  return embeddedServer();
+  return embeddedServer(settings);
 }
