@@ -228,9 +228,7 @@ async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
  * database of a newer version is current as well.
  */
 export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
-  const { rows } = await sql<{ present: boolean }>`
-    select to_regclass('kysely_migration') is not null as present`.execute(db);
-  if (!rows[0]?.present) return false;
+  if (!(await exists(db, 'kysely_migration'))) return false;
   const ran = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
   const names = new Set(ran.rows.map((each) => each.name));
   const needed = await migrationNames(FOLDER);
