@@ -20,6 +20,7 @@ export interface Client {
   readonly link: Link;
   /** Queries the primary while a standby is in use. */
   readonly primary: Primary;
+  /** Of a client that only reads. */
   readonly health: Health;
   close(): Promise<void>;
 }
@@ -212,8 +213,8 @@ export function openClient(options: ClientOptions): Client {
     behindMs: options.behindMs ?? BEHIND_MS,
     silenceMs,
     renewPool: renew,
-    // Runs a revision check as well.
-    onAnswer: () => void health.refresh(),
+    // Runs a revision check as well. The accounts that write may not read what the health needs.
+    ...(options.readOnly && { onAnswer: () => void health.refresh() }),
   });
   const reads = readsOf({
     pool,

@@ -343,6 +343,7 @@ t.test('a primary is needed', async (t) => {
   await here.client.link.firstCheck;
   t.same([here.moves, here.client.link.url], [[first.url], first.url]);
   t.equal(here.client.link.epoch, 1);
+  t.equal(here.client.pool.totalCount, 0, 'its account may not read what the health needs');
 });
 
 t.test('commits that a standby lacks, and its promotion', async (t) => {

@@ -10,6 +10,7 @@ interface Container {
   readonly environment?: Readonly<Record<string, string>>;
   readonly logging?: { readonly options?: Readonly<Record<string, string>> };
   readonly networks?: readonly string[];
+  readonly dns_opt?: readonly string[];
   readonly network_mode?: string;
   readonly volumes?: readonly string[];
 }
@@ -91,6 +92,23 @@ t.test('the database and the monitoring are on networks apart', async (t) => {
   for (const [name, { networks, network_mode: mode }] of containers) {
     t.ok(networks || mode === 'none', `${name} is on no other network`);
   }
+});
+
+t.test('HAProxy uses the name of a node for two servers of a backend', async (t) => {
+  const path = new URL('../../deploy/cluster/haproxy.cfg', import.meta.url);
+  const [, nodes = ''] = readFileSync(path, 'utf8').split(/^backend /m);
+  const servers = [...nodes.matchAll(/^ +server (\w+) "(\$\{NODE\d\})"/gm)];
+  const addresses = servers.map(([, , address = '']) => address);
+  t.equal(addresses.length, 6);
+  t.equal(new Set(addresses).size, 3);
+  // HAProxy up to 2.9 forgets this option of `defaults` in a backend with a `default-server`.
+  t.match(nodes, /^ +default-server resolve-opts allow-dup-ip$/m);
+});
+
+t.test('the servers of the cluster do not wait long for the name of a stopped one', (t) => {
+  const waiting = containers.filter(([, each]) => each.dns_opt !== undefined).map(([name]) => name);
+  t.same(waiting, ['postgres1', 'postgres2', 'postgres3', 'node1', 'node2', 'node3']);
+  t.end();
 });
 
 t.test('every container of the program is read-only and without rights', (t) => {
