@@ -366,6 +366,8 @@ export async function startCluster(
           DATABASE_SYSTEM_IDENTIFIER: identifier,
           TRUST_PROXY: '127.0.0.1',
           STOP_NOTICE_MS: '1000',
+          // HAProxy takes a node out whose standby is behind.
+          DATABASE_LAG_MS_MAX: '0',
           // Longer than a failover, during which no standby is current.
           KEYS_LAG_MS_MAX: '60000',
           KEEP_ALIVE_TIMEOUT_MS: '65000',
@@ -460,6 +462,8 @@ export async function startCluster(
       .map((account) => `${account} ${PASSWORD}\n`)
       .join('');
     prices(first.url, ['db', 'roles', '--passwords'], passwords);
+    // Shows a node how far its standby is behind its primary, not only behind what it has received.
+    await first.ask('grant pg_read_all_stats to prices_service');
     prices(first.url, ['db', 'seed']);
     const { rows } = await first.ask(
       'select system_identifier::text as id from pg_control_system()',

@@ -153,9 +153,9 @@ export const SETTINGS = {
   BACKLOG_MS_MAX: whole(2_000, 1, 60_000, 'Longest wait of each after the database is up again'),
   DATABASE_LAG_MS_MAX: whole(
     5_000,
-    100,
+    0,
     600_000,
-    'Replication lag of a standby from which another server is used',
+    'Replication lag of a standby from which another server is used; 0 for no limit',
   ),
   KEYS_LAG_MS_MAX: whole(
     10_000,

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
-import { type Node, until } from '../../scripts/cluster.ts';
+import { type Node, type Server, until } from '../../scripts/cluster.ts';
 import { anyRequest, valuesOf } from '../support/fuzz/any-request.ts';
 import { quantile, send } from '../support/process/load.ts';
 import {
@@ -112,6 +112,53 @@ async function throughput(context: ClusterContext): Promise<number> {
   return perSecond;
 }
 
+/** A state of the replay of a standby. Seconds since the last replayed commit are its lag. */
+interface ReplayState {
+  readonly begin: readonly string[];
+  readonly end: readonly string[];
+  /** A query for `holds`, while a writer commits each 50 ms. */
+  readonly check: string;
+}
+
+const PAUSED: ReplayState = {
+  begin: ['select pg_wal_replay_pause()'],
+  end: ['select pg_wal_replay_resume()'],
+  check: "select pg_get_wal_replay_pause_state() = 'paused' as holds",
+};
+const DELAYED: ReplayState = {
+  begin: ["alter system set recovery_min_apply_delay = '1s'", 'select pg_reload_conf()'],
+  end: ['alter system reset recovery_min_apply_delay', 'select pg_reload_conf()'],
+  check: "select now() - pg_last_xact_replay_timestamp() > interval '0.9 s' as holds",
+};
+
+/**
+ * Brings the replay of a standby into a state. Patroni ends it within two seconds, except in its
+ * maintenance mode. @returns ends it; throws if it had ended already
+ */
+async function setReplay(
+  { cluster }: ClusterContext,
+  server: Server,
+  { begin, end, check }: ReplayState,
+): Promise<() => Promise<void>> {
+  const run = async (texts: readonly string[]) => {
+    for (const text of texts) await server.ask(text);
+  };
+  const holds = async (): Promise<boolean> => (await server.ask(check)).rows[0].holds;
+  await cluster.configure({ pause: true });
+  await until('the state of the replay stays', async () => {
+    await run(begin);
+    // Longer than `loop_wait` of Patroni.
+    await pause(3_000);
+    return holds();
+  });
+  return async () => {
+    const isHeld = await holds();
+    await run(end);
+    await cluster.configure({ pause: null });
+    if (!isHeld) throw new Error(`the state of the replay of ${server.name} ended too early`);
+  };
+}
+
 /** 2: no answer is older than one that the client has seen. */
 export async function monotonic(context: ClusterContext): Promise<void> {
   const { cluster, counts } = context;
@@ -131,19 +178,8 @@ export async function monotonic(context: ClusterContext): Promise<void> {
   };
   await phase('with x-min-revision, all well', async () => async () => {});
   const { server } = await standbyWithNode(context);
-  const replay = (what: 'pause' | 'resume') => server.ask(`select pg_wal_replay_${what}()`);
-  await phase('one standby paused', async () => {
-    await replay('pause');
-    return () => replay('resume');
-  });
-  await phase('one standby 1 s behind', async () => {
-    await server.ask("alter system set recovery_min_apply_delay = '1s'");
-    await server.ask('select pg_reload_conf()');
-    return async () => {
-      await server.ask('alter system reset recovery_min_apply_delay');
-      await server.ask('select pg_reload_conf()');
-    };
-  });
+  await phase('one standby paused', () => setReplay(context, server, PAUSED));
+  await phase('one standby 1 s behind', () => setReplay(context, server, DELAYED));
   await phase('across a failover', async () => {
     const { lost } = await failOver(context);
     return () => restart(context, lost);
@@ -158,9 +194,9 @@ async function pausedThroughput(context: ClusterContext): Promise<void> {
   for (let round = 0; round < 3; round += 1) {
     three += (await throughput(context)) / 3;
     const { server: now, node: of } = await standbyWithNode(context);
-    await now.ask('select pg_wal_replay_pause()');
+    const resume = await setReplay(context, now, PAUSED);
     paused += (await throughput(context)) / 3;
-    await now.ask('select pg_wal_replay_resume()');
+    await resume();
     await of.program.end('SIGTERM');
     two += (await throughput(context)) / 3;
     await startNode(context, of);
@@ -169,7 +205,6 @@ async function pausedThroughput(context: ClusterContext): Promise<void> {
   const rates = `${paused.toFixed(0)} and ${two.toFixed(0)} requests/s`;
   const figure = `${share.toFixed(0)} % (≥ 90) of two healthy nodes: ${rates}`;
   context.report('2 throughput with one standby paused', figure, share >= 90);
-  // The node of the paused standby reads another server, so that three nodes serve.
   const ofThree = ((100 * paused) / three).toFixed(0);
   context.note(`${ofThree} % of three healthy nodes, which serve ${three.toFixed(0)} requests/s`);
 }

@@ -310,6 +310,8 @@ t.test('a standby', async (t) => {
   const both = linked(t, [second.url, first.url], { behindMs: 500 });
   await begin(both);
   t.equal(both.client.link.url, second.url);
+  const stays = linked(t, [second.url, first.url], { behindMs: 0 });
+  await begin(stays);
   const { epoch } = both.client.link;
   await second.query('select pg_wal_replay_pause()');
   const behind = await commit(first, 'Not replayed');
@@ -325,6 +327,8 @@ t.test('a standby', async (t) => {
   );
   t.match(here.behind, [/^the standby is [\d.]+ s behind$/]);
   t.ok(link.lagMs > 500);
+  t.ok(stays.client.link.lagMs > 500);
+  t.same([stays.moves, stays.client.link.url], [[], second.url], 'without a limit it stays');
   const resumedMs = performance.now();
   await second.query('select pg_wal_replay_resume()');
   await walk(t, both, 'up: first server usable again', () =>
@@ -334,6 +338,35 @@ t.test('a standby', async (t) => {
   t.same([both.moves, both.client.link.url], [[first.url, second.url], second.url]);
   t.equal(both.client.link.epoch, epoch + 2);
   t.equal(numberOf((await both.client.link.newestRevision()).revision), String(behind));
+});
+
+t.test('a standby that receives more slowly than its primary writes is behind', async (t) => {
+  const proxy = await tcpProxyTo(t, first.url);
+  const { rows } = await second.query('show primary_conninfo');
+  const direct: string = rows[0].primary_conninfo;
+  const slow = direct.replace(/port=\d+/, `port=${new URL(proxy.url).port}`);
+  const { link } = linked(t, [second.url], { behindMs: 0 }).client;
+  link.start();
+  await link.firstCheck;
+  await cutOff(first, second);
+  await first.query("select pg_logical_emit_message(true, 'test', repeat('x', 4000000))");
+  proxy.set({ bytesPerSecond: 500_000 });
+  await second.query(`alter system set primary_conninfo = '${slow}'`);
+  await second.query('select pg_reload_conf()');
+  await until('it receives', async () => {
+    const { rows: receivers } = await second.query('select from pg_stat_wal_receiver');
+    return receivers.length > 0;
+  });
+  await later(3_000);
+  t.ok(link.lagMs > 1_500, 'although it has replayed nearly all that it has received');
+  proxy.set({});
+  await until('it has caught up', () => link.lagMs < 500);
+  await second.query(`alter system set primary_conninfo = '${direct}'`);
+  await second.query('select pg_reload_conf()');
+  await until('it receives', async () => {
+    const { rows: found } = await second.query('select conninfo from pg_stat_wal_receiver');
+    return found.some(({ conninfo }) => !conninfo.includes(new URL(proxy.url).port));
+  });
 });
 
 t.test('a primary is needed', async (t) => {

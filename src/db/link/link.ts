@@ -37,7 +37,7 @@ export interface LinkOptions {
   readonly mustWrite: boolean;
   /** A server with another system identifier is never used; any may be used by default. */
   readonly systemIdentifier?: string | undefined;
-  /** Lag of a standby, in milliseconds, from which other servers are tried. */
+  /** Lag of a standby, in milliseconds, from which other servers are tried; 0 for no limit. */
   readonly behindMs: number;
   /** Time without a response, in milliseconds, after which a server counts as away. */
   readonly silenceMs: number;
@@ -463,10 +463,10 @@ export class Link {
   async #checkStatus(status: ReplicationStatus): Promise<void> {
     const { isStandby, behindMs } = status;
     this.#status = status;
-    const { mustWrite, behindMs: lagMax, onBehind } = this.#options;
+    const { mustWrite, onBehind } = this.#options;
     if (isStandby && mustWrite)
       throw new UnusableServer('the server is a standby, which is read-only');
-    if (behindMs <= lagMax) {
+    if (!this.#isTooFarBehind(status)) {
       this.#isBehind = false;
       return;
     }
@@ -476,6 +476,11 @@ export class Link {
     const isBehind = !(await this.#search(why));
     if (isBehind && !this.#isBehind) onBehind?.(why);
     this.#isBehind = isBehind;
+  }
+
+  #isTooFarBehind({ behindMs }: ReplicationStatus): boolean {
+    const { behindMs: lagMax } = this.#options;
+    return lagMax > 0 && behindMs > lagMax;
   }
 
   /** Listens for commits; only a primary sends notifications. */
@@ -627,12 +632,11 @@ export class Link {
 
   /** True if another server can be used now. */
   async #isUsable({ client, status }: ServerConnection): Promise<boolean> {
-    const { mustWrite, behindMs: lagMax, silenceMs } = this.#options;
-    const { isStandby, behindMs } = status;
+    const { mustWrite, silenceMs } = this.#options;
     const since = this.#awaySinceMs;
-    if (isStandby && mustWrite) return false;
+    if (status.isStandby && mustWrite) return false;
     // During an outage, a standby that is behind is better than none.
-    if (behindMs > lagMax && since === null) return false;
+    if (this.#isTooFarBehind(status) && since === null) return false;
     if (since !== null && performance.now() - since > ACCEPT_LOSS_MS) return true;
     return !(await withTimeout(lacksCommit(client, this.#newest), silenceMs));
   }

@@ -12,10 +12,10 @@ export interface ReplicationStatus {
   readonly currentAsOfMs: number;
 }
 
-/** The WAL position up to which a standby had received data at an earlier check. */
+/** The newest WAL position that a standby knew at an earlier check. */
 interface Mark {
-  /** Null if it had received none. */
-  readonly received: string | null;
+  /** Null if it knew none. */
+  readonly newest: string | null;
   readonly atMs: number;
   /** `currentAsOfMs` at that check. */
   readonly asOfMs: number;
@@ -25,19 +25,24 @@ interface StatusRow {
   readonly isStandby: boolean;
   /** True if it receives WAL from another server. */
   readonly isStreaming: boolean;
-  readonly received: string | null;
+  readonly newest: string | null;
   /** True if it has replayed everything up to the mark. */
   readonly hasReplayedMark: boolean | null;
-  /** True if it has replayed everything it has received. */
+  /** True if it has replayed everything up to `newest`. */
   readonly hasReplayedAll: boolean | null;
 }
 
-/** Takes no lock on a table, so that every responding server answers. */
-const STATUS = `select pg_is_in_recovery() as "isStandby",
-  exists (select from pg_stat_wal_receiver) as "isStreaming",
-  pg_last_wal_receive_lsn()::text as "received",
-  pg_last_wal_replay_lsn() >= $1::pg_lsn as "hasReplayedMark",
-  pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() as "hasReplayedAll"`;
+/**
+ * Takes no lock on a table, so that every responding server answers. `latest_end_lsn` is the newest
+ * position of the sender. Without the right `pg_read_all_stats` it is null; then data count only
+ * once they are received.
+ */
+const STATUS = `select "isStandby", "isStreaming", newest::text,
+    replayed >= $1::pg_lsn as "hasReplayedMark", replayed >= newest as "hasReplayedAll"
+  from (select pg_is_in_recovery() as "isStandby", pg_last_wal_replay_lsn() as replayed,
+    exists (select from pg_stat_wal_receiver) as "isStreaming",
+    greatest((select latest_end_lsn from pg_stat_wal_receiver), pg_last_wal_receive_lsn()) as newest
+  ) server`;
 
 /**
  * Measures the lag of servers from one check to the next. The time of the last replayed transaction
@@ -59,20 +64,20 @@ export class ReplicationMonitor {
   async check(url: string, client: pg.Client): Promise<ReplicationStatus> {
     const mark = this.#marks.get(url);
     const sentMs = performance.now();
-    const { rows } = await client.query<StatusRow>(STATUS, [mark?.received ?? null]);
+    const { rows } = await client.query<StatusRow>(STATUS, [mark?.newest ?? null]);
     const [row] = rows;
     const nowMs = performance.now();
     if (!row?.isStandby) {
       this.#marks.delete(url);
       return { isStandby: false, behindMs: 0, currentAsOfMs: sentMs };
     }
-    const { isStreaming, hasReplayedMark, hasReplayedAll, received } = row;
+    const { isStreaming, hasReplayedMark, hasReplayedAll, newest } = row;
     if (mark !== undefined && !(isStreaming && hasReplayedMark !== false)) {
       return { isStandby: true, behindMs: nowMs - mark.atMs, currentAsOfMs: mark.asOfMs };
     }
     // The first check has no earlier mark.
     const asOfMs = isStreaming && hasReplayedAll ? sentMs : (mark?.atMs ?? nowMs);
-    this.#marks.set(url, { received, atMs: nowMs, asOfMs });
+    this.#marks.set(url, { newest, atMs: nowMs, asOfMs });
     return { isStandby: true, behindMs: 0, currentAsOfMs: asOfMs };
   }
 }

@@ -15,7 +15,7 @@ const standby = await standbyOf(t, primary);
 const ENV = {
   RATE_PER_MINUTE: '0',
   CONCURRENT_MAX: '0',
-  DATABASE_LAG_MS_MAX: '600000',
+  DATABASE_LAG_MS_MAX: '0',
   KEYS_LAG_MS_MAX: '0',
 };
 
