@@ -20,7 +20,6 @@ export interface Client {
   readonly link: Link;
   /** Queries the primary while a standby is in use. */
   readonly primary: Primary;
-  /** Of a client that only reads. */
   readonly health: Health;
   close(): Promise<void>;
 }
@@ -54,6 +53,8 @@ export interface ClientOptions extends Partial<Pick<LinkOptions, SharedOptions>>
   readonly lockTimeoutMs?: number;
   /** True if sessions reject writes, as those of the service do. */
   readonly readOnly: boolean;
+  /** False for an account that may not read what the health needs; true by default. */
+  readonly readsHealth?: boolean;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
   /** Wraps each statement of `reads`. */
@@ -213,8 +214,8 @@ export function openClient(options: ClientOptions): Client {
     behindMs: options.behindMs ?? BEHIND_MS,
     silenceMs,
     renewPool: renew,
-    // Runs a revision check as well. The accounts that write may not read what the health needs.
-    ...(options.readOnly && { onAnswer: () => void health.refresh() }),
+    // Runs a revision check as well.
+    ...(options.readsHealth !== false && { onAnswer: () => void health.refresh() }),
   });
   const reads = readsOf({
     pool,

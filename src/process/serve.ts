@@ -125,6 +125,7 @@ function openUsage(url: string, config: Config, logger: Logger): Client {
     acquireTimeoutMs: 5_000,
     statementTimeoutMs: 5_000,
     readOnly: false,
+    readsHealth: false,
     systemIdentifier: config.DATABASE_SYSTEM_IDENTIFIER,
     applicationName: 'commodity-prices usage',
     onError: logConnectionLoss(logger),

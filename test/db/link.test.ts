@@ -370,7 +370,7 @@ t.test('a standby that receives more slowly than its primary writes is behind', 
 });
 
 t.test('a primary is needed', async (t) => {
-  const here = linked(t, [second.url, first.url], { readOnly: false });
+  const here = linked(t, [second.url, first.url], { readOnly: false, readsHealth: false });
   await walk(t, here, 'up: standby where a primary is needed', () => here.client.link.start());
   await walk(t, here, 'away: another server usable');
   await here.client.link.firstCheck;

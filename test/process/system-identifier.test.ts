@@ -2,6 +2,7 @@ import t from 'tap';
 import { ownCluster } from '../support/database/cluster.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { roledDatabase } from '../support/database/roles.ts';
+import { until } from '../support/http/sockets.ts';
 import { prices, startService } from '../support/process/programs.ts';
 
 const IDENTIFIER = 'select system_identifier::text as identifier from pg_control_system()';
@@ -20,6 +21,32 @@ t.test('a service starts on its database, with an account that only reads', asyn
   });
   const log = await service.until('stderr', 'FX_SOURCE');
   t.notMatch(log, /IDENTIFIER/);
+});
+
+t.test('the account of usage data runs no query that it may not run', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  const url = database.urlOf('usage');
+  const { host } = new URL(url);
+  startService(t, {
+    DATABASE_URL: database.urlOf('service'),
+    // With several servers, a link checks them.
+    USAGE_DATABASE_URL: url.replace(host, `${host},127.0.0.1:1`),
+  });
+  const checkedAt = async (): Promise<string | undefined> => {
+    const { rows } = await database.pool.query(
+      `select query_start::text as at from pg_stat_activity
+       where datname = current_database() and application_name = 'commodity-prices usage link'`,
+    );
+    return rows[0]?.at;
+  };
+  await until('its link has checked', async () => (await checkedAt()) !== undefined);
+  const first = await checkedAt();
+  await until('its link has checked again', async () => (await checkedAt()) !== first);
+  const { rows } = await database.pool.query(
+    `select query from pg_stat_activity
+     where datname = current_database() and application_name = 'commodity-prices usage'`,
+  );
+  t.same(rows, []);
 });
 
 t.test('a service refuses to start if any server has another identifier', async (t) => {
