@@ -132,11 +132,10 @@ const DELAYED: ReplayState = {
 };
 
 /**
- * Brings the replay of a standby into a state. Patroni ends it within two seconds, except in its
- * maintenance mode. @returns ends it; throws if it had ended already
+ * Brings the replay of a standby into a state, and stops its Patroni, which would end the state
+ * within two seconds. @returns ends it; throws if it had ended already
  */
 async function setReplay(
-  { cluster }: ClusterContext,
   server: Server,
   { begin, end, check }: ReplayState,
 ): Promise<() => Promise<void>> {
@@ -144,17 +143,14 @@ async function setReplay(
     for (const text of texts) await server.ask(text);
   };
   const holds = async (): Promise<boolean> => (await server.ask(check)).rows[0].holds;
-  await cluster.configure({ pause: true });
-  await until('the state of the replay stays', async () => {
-    await run(begin);
-    // Longer than `loop_wait` of Patroni.
-    await pause(3_000);
-    return holds();
-  });
+  const { child } = server.patroni;
+  child?.kill('SIGSTOP');
+  await run(begin);
+  await until('the replay is as it should be', holds);
   return async () => {
     const isHeld = await holds();
     await run(end);
-    await cluster.configure({ pause: null });
+    child?.kill('SIGCONT');
     if (!isHeld) throw new Error(`the state of the replay of ${server.name} ended too early`);
   };
 }
@@ -167,7 +163,7 @@ export async function monotonic(context: ClusterContext): Promise<void> {
   const phase = async (name: string, event: () => Promise<() => Promise<unknown>>) => {
     const traffic = new Traffic(context.target, { isMonotonic: true });
     const undo = await event();
-    await traffic.reach(part);
+    await traffic.reach(traffic.seen.requests + part);
     const seen = await traffic.stop();
     await undo();
     await cluster.balanced();
@@ -178,8 +174,8 @@ export async function monotonic(context: ClusterContext): Promise<void> {
   };
   await phase('with x-min-revision, all well', async () => async () => {});
   const { server } = await standbyWithNode(context);
-  await phase('one standby paused', () => setReplay(context, server, PAUSED));
-  await phase('one standby 1 s behind', () => setReplay(context, server, DELAYED));
+  await phase('one standby paused', () => setReplay(server, PAUSED));
+  await phase('one standby 1 s behind', () => setReplay(server, DELAYED));
   await phase('across a failover', async () => {
     const { lost } = await failOver(context);
     return () => restart(context, lost);
@@ -194,7 +190,7 @@ async function pausedThroughput(context: ClusterContext): Promise<void> {
   for (let round = 0; round < 3; round += 1) {
     three += (await throughput(context)) / 3;
     const { server: now, node: of } = await standbyWithNode(context);
-    const resume = await setReplay(context, now, PAUSED);
+    const resume = await setReplay(now, PAUSED);
     paused += (await throughput(context)) / 3;
     await resume();
     await of.program.end('SIGTERM');
