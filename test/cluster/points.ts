@@ -41,13 +41,15 @@ async function during(
 ): Promise<TrafficResults> {
   const traffic = new Traffic(context.target);
   const writer = new CommitWriter(context.cluster.primaryUrl, 200);
-  await traffic.reach(Math.round(requests / 4));
-  writer.reset();
-  await event(writer);
-  await traffic.reach(requests);
-  const seen = await traffic.stop();
-  await writer.stop();
-  return seen;
+  try {
+    await traffic.reach(Math.round(requests / 4));
+    writer.reset();
+    await event(writer);
+    await traffic.reach(requests);
+  } finally {
+    await Promise.all([traffic.stop(), writer.stop()]);
+  }
+  return traffic.seen;
 }
 
 /** 1: no request fails while parts end. */
@@ -162,10 +164,15 @@ export async function monotonic(context: ClusterContext): Promise<void> {
   const part = Math.ceil(counts.monotonic / 4);
   const phase = async (name: string, event: () => Promise<() => Promise<unknown>>) => {
     const traffic = new Traffic(context.target, { isMonotonic: true });
-    const undo = await event();
-    await traffic.reach(traffic.seen.requests + part);
-    const seen = await traffic.stop();
-    await undo();
+    const { seen } = traffic;
+    try {
+      const undo = await event();
+      await traffic.reach(seen.requests + part);
+      await traffic.stop();
+      await undo();
+    } finally {
+      await traffic.stop();
+    }
     await cluster.balanced();
     const isMet = seen.older === 0 && seen.failed.length === 0;
     const figure = `older 0 expected, ${seen.older} of ${count(seen.requests)}`;
