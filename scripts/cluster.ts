@@ -159,6 +159,8 @@ export interface LocalCluster {
   whole(): Promise<void>;
   /** Waits until HAProxy uses all nodes. */
   balanced(): Promise<void>;
+  /** Makes HAProxy send new requests only to some nodes. */
+  sendOnlyTo(nodes: readonly Node[]): Promise<void>;
   /** Changes settings of Patroni. */
   configure(change: object): Promise<void>;
   stop(): Promise<void>;
@@ -366,7 +368,7 @@ export async function startCluster(
           DATABASE_SYSTEM_IDENTIFIER: identifier,
           TRUST_PROXY: '127.0.0.1',
           STOP_NOTICE_MS: '1000',
-          // HAProxy takes a node out whose standby is behind.
+          // HAProxy takes a node out while its standby is behind.
           DATABASE_LAG_MS_MAX: '0',
           // Longer than a failover, during which no standby is current.
           KEYS_LAG_MS_MAX: '60000',
@@ -404,6 +406,13 @@ export async function startCluster(
       const lines = text.split('\n').filter((line) => /^nodes,node\d,/.test(line));
       return lines.length === COUNT && lines.every((line) => /,UP,/.test(line));
     });
+
+  const sendOnlyTo = async (some: readonly Node[]): Promise<void> => {
+    for (const node of nodes) {
+      const state = some.includes(node) ? 'ready' : 'drain';
+      await haproxyAsk(sockets, `set server nodes/${node.name} state ${state}\n`);
+    }
+  };
 
   const prices = (url: string, args: readonly string[], input = ''): string =>
     execFileSync(process.execPath, ['src/cli/main.ts', ...args], {
@@ -446,6 +455,7 @@ export async function startCluster(
     primary,
     whole,
     balanced,
+    sendOnlyTo,
     configure,
     stop,
   };

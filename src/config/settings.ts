@@ -155,7 +155,7 @@ export const SETTINGS = {
     5_000,
     0,
     600_000,
-    'Replication lag of a standby from which another server is used; 0 for no limit',
+    'Replication lag of a standby from which another server is used; 0 keeps the first in use',
   ),
   KEYS_LAG_MS_MAX: whole(
     10_000,

@@ -92,8 +92,8 @@ export class MinRevisionCheck {
   /**
    * Time for which this node has been behind, in milliseconds; null if it is current. A standby is
    * behind if its lag exceeds the bound, or if it lacks a revision that a client has seen. In the
-   * second case it is current again once it has replayed all data received before that request,
-   * because the revision may not exist.
+   * second case it is current again once it has replayed all data that it knew of before that
+   * request, because the revision may not exist.
    */
   behindMs(): number | null {
     const { link, lagMsMax } = this.#options;

@@ -114,32 +114,32 @@ async function throughput(context: ClusterContext): Promise<number> {
   return perSecond;
 }
 
-/** A state of the replay of a standby. Seconds since the last replayed commit are its lag. */
-interface ReplayState {
+/** A way in which the replay of a standby differs, while a writer commits each 50 ms. */
+interface ReplayMode {
   readonly begin: readonly string[];
   readonly end: readonly string[];
-  /** A query for `holds`, while a writer commits each 50 ms. */
+  /** A query with one column `holds`: true while the replay differs in this way. */
   readonly check: string;
 }
 
-const PAUSED: ReplayState = {
+const PAUSED: ReplayMode = {
   begin: ['select pg_wal_replay_pause()'],
   end: ['select pg_wal_replay_resume()'],
   check: "select pg_get_wal_replay_pause_state() = 'paused' as holds",
 };
-const DELAYED: ReplayState = {
+const DELAYED: ReplayMode = {
   begin: ["alter system set recovery_min_apply_delay = '1s'", 'select pg_reload_conf()'],
   end: ['alter system reset recovery_min_apply_delay', 'select pg_reload_conf()'],
   check: "select now() - pg_last_xact_replay_timestamp() > interval '0.9 s' as holds",
 };
 
 /**
- * Brings the replay of a standby into a state, and stops its Patroni, which would end the state
- * within two seconds. @returns ends it; throws if it had ended already
+ * Changes the replay of a standby, and stops its Patroni, which would undo that within two seconds.
+ * @returns a function that ends it, and throws if it had ended already
  */
 async function setReplay(
   server: Server,
-  { begin, end, check }: ReplayState,
+  { begin, end, check }: ReplayMode,
 ): Promise<() => Promise<void>> {
   const run = async (texts: readonly string[]) => {
     for (const text of texts) await server.ask(text);
@@ -153,7 +153,7 @@ async function setReplay(
     const isHeld = await holds();
     await run(end);
     child?.kill('SIGCONT');
-    if (!isHeld) throw new Error(`the state of the replay of ${server.name} ended too early`);
+    if (!isHeld) throw new Error(`the replay of ${server.name} was changed back too early`);
   };
 }
 
@@ -255,30 +255,33 @@ const CPU_PAUSE_MS = 100;
 /**
  * 4: CPU of the nodes for a request. Each node has the load of eight clients, also if there are
  * three: a node does less for each request the more of them it serves at once. HAProxy distributes
- * them evenly.
+ * them evenly. In rounds, because the speed of the machine varies.
  */
 export async function cpuPerRequest(context: ClusterContext): Promise<void> {
   const { cluster, counts } = context;
-  const measure = async (nodes: readonly Node[], clients: number): Promise<number> => {
-    const used = async () =>
-      (await Promise.all(nodes.map(({ program }) => cpuOf(program.pid)))).reduce(
-        (a, b) => a + b,
-        0,
-      );
+  const [only] = cluster.nodes as readonly [Node, ...Node[]];
+  const measure = async (nodes: readonly Node[]): Promise<number> => {
+    const used = async () => {
+      const all = await Promise.all(nodes.map(({ program }) => cpuOf(program.pid)));
+      return all.reduce((a, b) => a + b, 0);
+    };
+    await cluster.sendOnlyTo(nodes);
+    const clients = CLIENTS * nodes.length;
     const traffic = new Traffic(context.target, { pauseMs: CPU_PAUSE_MS, clients });
-    await traffic.reach(Math.round(counts.cpuRequests / 5));
+    await traffic.reach(Math.round(counts.cpuRequests / 15));
     const [before, from] = [await used(), traffic.seen.requests];
-    await traffic.reach(from + counts.cpuRequests);
+    await traffic.reach(from + counts.cpuRequests / 3);
     const spent = (await used()) - before;
     const requests = traffic.seen.requests - from;
     await traffic.stop();
     return (spent * 1_000) / requests;
   };
-  const three = await measure(cluster.nodes, CLIENTS * cluster.nodes.length);
-  const [only, ...others] = cluster.nodes as readonly [Node, ...Node[]];
-  for (const { program } of others) await program.end('SIGTERM');
-  const one = await measure([only], CLIENTS);
-  for (const { program } of others) program.start();
+  let [three, one] = [0, 0];
+  for (let round = 0; round < 3; round += 1) {
+    three += (await measure(cluster.nodes)) / 3;
+    one += (await measure([only])) / 3;
+  }
+  await cluster.sendOnlyTo(cluster.nodes);
   await cluster.balanced();
   const ratio = three / one;
   const times = `${three.toFixed(2)} and ${one.toFixed(2)} ms`;

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
+import pg from 'pg';
 import t from 'tap';
 import { type Client, type ClientOptions, openClient } from '../../src/db/client.ts';
 import type { LinkState } from '../../src/db/link/link.ts';
+import { ReplicationMonitor } from '../../src/db/link/replication.ts';
 import { numberOf } from '../../src/db/revisions.ts';
 import { problemOf } from '../../src/http/problems.ts';
 import { type Cluster, ownCluster } from '../support/database/cluster.ts';
@@ -329,6 +331,11 @@ t.test('a standby', async (t) => {
   t.ok(link.lagMs > 500);
   t.ok(stays.client.link.lagMs > 500);
   t.same([stays.moves, stays.client.link.url], [[], second.url], 'without a limit it stays');
+  const other = linked(t, ['postgres://127.0.0.1:1/prices', second.url, first.url], {
+    behindMs: 0,
+  });
+  other.client.link.start();
+  await until('it leaves a server that is not its first', () => other.moves.includes(first.url));
   const resumedMs = performance.now();
   await second.query('select pg_wal_replay_resume()');
   await walk(t, both, 'up: first server usable again', () =>
@@ -349,7 +356,11 @@ t.test('a standby that receives more slowly than its primary writes is behind', 
   link.start();
   await link.firstCheck;
   await cutOff(first, second);
-  await first.query("select pg_logical_emit_message(true, 'test', repeat('x', 4000000))");
+  // Small records: replay cannot pass a part of one.
+  await first.query(
+    `select count(pg_logical_emit_message(true, 'test', repeat('x', 4000)))
+     from generate_series(1, 1000)`,
+  );
   proxy.set({ bytesPerSecond: 500_000 });
   await second.query(`alter system set primary_conninfo = '${slow}'`);
   await second.query('select pg_reload_conf()');
@@ -367,6 +378,20 @@ t.test('a standby that receives more slowly than its primary writes is behind', 
     const { rows: found } = await second.query('select conninfo from pg_stat_wal_receiver');
     return found.some(({ conninfo }) => !conninfo.includes(new URL(proxy.url).port));
   });
+});
+
+t.test('a standby does not wait for WAL that no server has any more', async (t) => {
+  const client = new pg.Client(second.url);
+  await client.connect();
+  t.teardown(() => client.end());
+  // The position that an earlier primary had named before it failed.
+  const query = (text: string, [mark]: readonly unknown[]) =>
+    client.query(text, [mark === null ? null : 'FF/0']);
+  const monitor = new ReplicationMonitor();
+  for (let count = 0; count < 3; count += 1) {
+    const { isStandby, behindMs } = await monitor.check('one', { query } as pg.Client);
+    t.same([isStandby, behindMs], [true, 0]);
+  }
 });
 
 t.test('a primary is needed', async (t) => {

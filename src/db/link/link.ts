@@ -37,7 +37,10 @@ export interface LinkOptions {
   readonly mustWrite: boolean;
   /** A server with another system identifier is never used; any may be used by default. */
   readonly systemIdentifier?: string | undefined;
-  /** Lag of a standby, in milliseconds, from which other servers are tried; 0 for no limit. */
+  /**
+   * Lag of a standby, in milliseconds, from which other servers are tried; 0 for no limit on the
+   * first server.
+   */
   readonly behindMs: number;
   /** Time without a response, in milliseconds, after which a server counts as away. */
   readonly silenceMs: number;
@@ -61,6 +64,8 @@ export interface LinkOptions {
 
 /** Longer than a restart of PostgreSQL takes. */
 const AWAY_MS = 2_200;
+/** Limit of the lag of all servers but the first, in milliseconds, if the first has none. */
+const OTHER_LAG_MS_MAX = 1_000;
 /** Short enough to detect a database that does not respond before waiters time out. */
 const CHECK_INTERVAL_MS = 200;
 /** Shortest time between two calls of `onAnswer`, except after an outage. */
@@ -466,7 +471,7 @@ export class Link {
     const { mustWrite, onBehind } = this.#options;
     if (isStandby && mustWrite)
       throw new UnusableServer('the server is a standby, which is read-only');
-    if (!this.#isTooFarBehind(status)) {
+    if (!this.#isTooFarBehind(status, true)) {
       this.#isBehind = false;
       return;
     }
@@ -478,9 +483,11 @@ export class Link {
     this.#isBehind = isBehind;
   }
 
-  #isTooFarBehind({ behindMs }: ReplicationStatus): boolean {
-    const { behindMs: lagMax } = this.#options;
-    return lagMax > 0 && behindMs > lagMax;
+  /** Applies the limit of the lag to the server in use, or to one that is to be used. */
+  #isTooFarBehind({ behindMs }: ReplicationStatus, isInUse: boolean): boolean {
+    const { behindMs: lagMax, urls } = this.#options;
+    if (lagMax === 0 && isInUse && this.#url === urls[0]) return false;
+    return behindMs > (lagMax || OTHER_LAG_MS_MAX);
   }
 
   /** Listens for commits; only a primary sends notifications. */
@@ -636,7 +643,7 @@ export class Link {
     const since = this.#awaySinceMs;
     if (status.isStandby && mustWrite) return false;
     // During an outage, a standby that is behind is better than none.
-    if (this.#isTooFarBehind(status) && since === null) return false;
+    if (this.#isTooFarBehind(status, false) && since === null) return false;
     if (since !== null && performance.now() - since > ACCEPT_LOSS_MS) return true;
     return !(await withTimeout(lacksCommit(client, this.#newest), silenceMs));
   }

@@ -8,7 +8,7 @@ export interface ReplicationStatus {
   readonly isStandby: boolean;
   /** Age of the oldest data that is not replayed, in milliseconds; 0 if none is known. */
   readonly behindMs: number;
-  /** A time of `performance.now()`: all data received before it is replayed. */
+  /** A time of `performance.now()`: all data that the server knew of before it are replayed. */
   readonly currentAsOfMs: number;
 }
 
@@ -33,14 +33,18 @@ interface StatusRow {
 }
 
 /**
- * Takes no lock on a table, so that every responding server answers. `latest_end_lsn` is the newest
- * position of the sender. Without the right `pg_read_all_stats` it is null; then data count only
- * once they are received.
+ * Takes no lock on a table, so that every responding server answers. `latest_end_lsn` is the end of
+ * the WAL that the last message of the sender named, `status` the state of the receiver. Both are
+ * null without the right `pg_read_all_stats`; then only received WAL counts. A position that no
+ * server has any more, as after a failover, is not waited for. The age of the last message is not
+ * used: a quiet primary sends one only each `wal_receiver_timeout` / 2.
  */
 const STATUS = `select "isStandby", "isStreaming", newest::text,
-    replayed >= $1::pg_lsn as "hasReplayedMark", replayed >= newest as "hasReplayedAll"
+    replayed >= case when $1::pg_lsn > newest then newest else $1::pg_lsn end as "hasReplayedMark",
+    replayed >= newest as "hasReplayedAll"
   from (select pg_is_in_recovery() as "isStandby", pg_last_wal_replay_lsn() as replayed,
-    exists (select from pg_stat_wal_receiver) as "isStreaming",
+    exists (select from pg_stat_wal_receiver where coalesce(status, 'streaming') = 'streaming')
+      as "isStreaming",
     greatest((select latest_end_lsn from pg_stat_wal_receiver), pg_last_wal_receive_lsn()) as newest
   ) server`;
 
