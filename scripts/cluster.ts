@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import pg from 'pg';
 
 /*
@@ -502,7 +503,18 @@ async function haproxyAsk(path: string, command: string): Promise<string> {
   return text;
 }
 
+const HELP = `node scripts/cluster.ts [-h | --help]
+
+Runs a cluster on this machine until Ctrl-C, as root: etcd, three PostgreSQL servers under Patroni,
+three nodes and HAProxy. Installs missing Debian packages: ${PACKAGES.join(', ')}.
+`;
+
 if (import.meta.main) {
+  const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } } });
+  if (values.help) {
+    process.stdout.write(HELP);
+    process.exit(0);
+  }
   const say = (text: string): void => console.log(text);
   const cluster = await startCluster({}, say);
   const create = ['keys', 'create', '--name', 'try', '--scope', 'prices:*'];

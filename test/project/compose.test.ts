@@ -54,6 +54,8 @@ t.test('each container reads only the secrets that it needs, and one writes them
     load: ['loader'],
     grafana: ['grafana'],
     'cluster-setup': ['database', 'service', 'keys', 'loader'],
+    'cluster-keys': ['keys'],
+    'cluster-load': ['loader'],
     ...three('postgres', ['database', 'replication']),
     ...three('node', ['service']),
   };
@@ -83,9 +85,9 @@ t.test('the database and the monitoring are on networks apart', async (t) => {
   t.same(on('database'), ['database', 'setup', 'service', 'keys', 'load']);
   const nodes = ['node1', 'node2', 'node3'];
   t.same(on('monitoring'), ['service', 'prometheus', 'grafana', ...nodes]);
-  t.same(on('front'), ['service', 'load', 'haproxy']);
+  t.same(on('front'), ['service', 'load', 'cluster-load', 'haproxy']);
   const servers = ['etcd', 'postgres1', 'postgres2', 'postgres3', 'cluster-setup'];
-  t.same(on('cluster'), [...servers, ...nodes, 'haproxy']);
+  t.same(on('cluster'), [...servers, ...nodes, 'cluster-keys', 'cluster-load', 'haproxy']);
   t.same(compose.services['database']?.networks, ['database']);
   t.same(compose.networks['database'], { internal: true });
   t.same(compose.networks['cluster'], { internal: true });
