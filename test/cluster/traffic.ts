@@ -37,7 +37,10 @@ export interface TrafficResults {
 interface TrafficOptions {
   /** True if each client sends the last revision that it has seen. */
   readonly isMonotonic?: boolean;
-  /** Pause of a client between requests, in milliseconds. */
+  /**
+   * Mean pause of a client between requests, in milliseconds; it varies, so that clients do not
+   * stay in step.
+   */
   readonly pauseMs?: number;
   /** Number of clients; 8 by default. */
   readonly clients?: number;
@@ -102,7 +105,7 @@ export class Traffic {
           newest = { text: String(answer.headers['x-data-revision']), number };
         }
       }
-      if (pauseMs > 0) await pause(pauseMs);
+      if (pauseMs > 0) await pause(pauseMs * (0.5 + Math.random()));
     }
     agent.destroy();
   }
