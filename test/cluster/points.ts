@@ -165,14 +165,14 @@ export async function monotonic(context: ClusterContext): Promise<void> {
   const phase = async (name: string, event: () => Promise<() => Promise<unknown>>) => {
     const traffic = new Traffic(context.target, { isMonotonic: true });
     const { seen } = traffic;
+    let undo: () => Promise<unknown>;
     try {
-      const undo = await event();
+      undo = await event();
       await traffic.reach(seen.requests + part);
-      await traffic.stop();
-      await undo();
     } finally {
       await traffic.stop();
     }
+    await undo();
     await cluster.balanced();
     const isMet = seen.older === 0 && seen.failed.length === 0;
     const figure = `older 0 expected, ${seen.older} of ${count(seen.requests)}`;
