@@ -19,8 +19,8 @@ import { MinRevisionCheck } from './db/min-revision.ts';
 import { Refusals } from './http/edge/refuse.ts';
 import { serverOf } from './http/edge/server.ts';
 import type { Credentials } from './http/hooks/auth.ts';
-import { LogLimit } from './http/hooks/log-lines.ts';
-import { logRejected, type Observer } from './http/hooks/observe.ts';
+import { RefusalLines } from './http/hooks/log-lines.ts';
+import { logRefusedConnection, logRejected, type Observer } from './http/hooks/observe.ts';
 import { contextCreator, pipeline } from './http/pipeline.ts';
 import { changeRoutes } from './http/routes/changes.ts';
 import { docsPage } from './http/routes/docs-page.ts';
@@ -174,15 +174,15 @@ function priceBook(
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client, metrics, logger } = options;
   const limits = new Limits(limitSettingsOf(config), client.link.queues);
-  const lines = new LogLimit(logger, config.LOG_ANONYMOUS_PER_SECOND);
-  const observer: Observer = { metrics, lines };
+  const observer: Observer = { metrics, refusals: new RefusalLines(logger) };
   const refusals = new Refusals(logRejected(logger, observer));
   const createContext = contextCreator(
     config.REQUEST_DEADLINE_MS,
     () => client.link.newestRevision(),
     observer,
   );
-  const app = serverOf({ config, logger, refusals, createContext });
+  const onConnectionRefused = logRefusedConnection(logger, observer);
+  const app = serverOf({ config, logger, refusals, onConnectionRefused, createContext });
   const sources = sourcesOf(options);
   // `planOf` validates bodies and reports all violations; responses are serialised already.
   app.setValidatorCompiler(() => () => true);

@@ -74,12 +74,6 @@ export const SETTINGS = {
     268_435_456,
     'Buffer for log lines while the log cannot be written, in bytes; further lines are dropped',
   ),
-  LOG_ANONYMOUS_PER_SECOND: whole(
-    10,
-    0,
-    1_000_000,
-    'Log lines a second of each kind of request without a credential; 0 for no limit',
-  ),
 
   CORS_ORIGINS: text({
     default: '',
@@ -281,7 +275,12 @@ export const SETTINGS = {
   CHANGES_WAIT_MAX_SECONDS: whole(25, 0, 25, 'Longest wait for changes that a request may ask for'),
   CHANGES_WAITING_MAX: whole(2, 1, 1_000, 'Requests of one credential that may wait for changes'),
 
-  CONNECTIONS_MAX: whole(2_000, 1, 100_000, 'Most client connections'),
+  CONNECTIONS_MAX: whole(
+    2_000,
+    1,
+    100_000,
+    'Most client connections; a quarter of them for one network that TRUST_PROXY does not name',
+  ),
   PIPELINED_MAX: whole(
     16,
     1,
@@ -332,6 +331,8 @@ export const SETTINGS = {
 
 /** Removed settings, each with its replacement. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
+  LOG_ANONYMOUS_PER_SECOND:
+    'delete it: refusals have one log line a minute for each client and code',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
   POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',
 };

@@ -177,6 +177,6 @@ export async function pipeline(
   openPreflights(app);
   const { credentials, exchange } = await credentialChecks(app, options);
   await addHooks(app, { ...options, credentials, closing, rejectUnknown });
-  app.addHook('onClose', async () => observer.lines.summarise());
+  app.addHook('onClose', async () => observer.refusals.close());
   return { credentials, exchange };
 }

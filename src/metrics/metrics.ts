@@ -22,6 +22,8 @@ export interface Metrics {
   observe(request: CompletedRequest): void;
   /** Counts a rejected request, or a truncated answer, by problem code. */
   refused(code: string): void;
+  /** Counts a connection that was closed at once, because there are too many. */
+  connectionRefused(): void;
 }
 
 /** Histogram buckets: dense at usual durations, up to the deadline. */
@@ -56,6 +58,11 @@ export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }
     labelNames: ['code'],
     registers,
   });
+  const connections = new Counter({
+    name: 'prices_connections_refused_total',
+    help: 'Connections that were closed at once: too many of all, or of one network',
+    registers,
+  });
   // Initialised to 0, because Prometheus sees no increase in the first sample of a series.
   for (const code of Object.keys(PROBLEMS)) refusals.inc({ code }, 0);
   new Counter({
@@ -75,6 +82,7 @@ export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }
       bytes.inc({ operation }, request.bytes);
     },
     refused: (code) => refusals.inc({ code }),
+    connectionRefused: () => connections.inc(),
   };
 }
 

@@ -1,7 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { LogLimit } from '../../src/http/hooks/log-lines.ts';
+import { RefusalLines } from '../../src/http/hooks/log-lines.ts';
 import { loggerOf } from '../../src/process/log.ts';
 import { pipe } from '../support/http/pipe.ts';
 import { until } from '../support/http/sockets.ts';
@@ -140,31 +139,51 @@ t.test('once a log can be written again, a line says how many were dropped', asy
   t.match(lines.at(-1), { msg: /could not be written/, count: lost });
 });
 
-t.test('beyond a bound a second lines of a kind become one that counts them', async (t) => {
+t.test(
+  'refusals have one log line a minute for each client and code, with their count',
+  async (t) => {
+    const lines: Record<string, unknown>[] = [];
+    const log = loggerOf('info', { write: (line) => lines.push(JSON.parse(line)) });
+    const refusals = new RefusalLines(log, 200);
+    const refused = { level: 'info', status: 403, code: 'insufficient_scope' } as const;
+    const admitted = (count: number, kind: object = {}): number =>
+      Array.from({ length: count }, () =>
+        refusals.admits({ ...refused, who: { key: 'one' }, ...kind }),
+      ).filter(Boolean).length;
+    t.equal(admitted(10), 1);
+    t.equal(admitted(1, { who: { key: 'two' } }), 1, 'another client');
+    t.equal(admitted(2, { code: 'rate_limited', status: 429 }), 1, 'another code');
+    t.same(lines, []);
+    await until('the window is over', async () => lines.length === 2);
+    t.match(lines[0], {
+      level: 30,
+      msg: 'requests refused',
+      status: 403,
+      code: 'insufficient_scope',
+      key: 'one',
+      count: 9,
+    });
+    t.equal(admitted(3), 0, 'the count was the line of this window');
+    t.equal(admitted(1, { who: { key: 'two' } }), 1, 'nothing was counted, so this is the first');
+    await until('the next window is over', async () => lines.length === 3);
+    t.match(lines[2], { key: 'one', count: 3 });
+    t.equal(admitted(2), 0);
+    refusals.close();
+    t.match(lines[3], { key: 'one', count: 2 }, 'a stop loses no count');
+    t.equal(lines.length, 4);
+  },
+);
+
+t.test('log lines of refusals are bounded, however many networks ask', async (t) => {
   const lines: Record<string, unknown>[] = [];
   const log = loggerOf('info', { write: (line) => lines.push(JSON.parse(line)) });
-  const limit = new LogLimit(log, 3);
-  const refusal = { level: 'info', status: 404, code: 'not_found' } as const;
-  const health = { level: 'info', status: 200, operation: 'getHealth' } as const;
-  const admitted = (kind: typeof refusal | typeof health, count: number): number =>
-    Array.from({ length: count }, () => limit.admits(kind)).filter(Boolean).length;
-  t.equal(admitted(refusal, 10), 3);
-  t.equal(admitted(health, 2), 2);
-  t.same(lines, []);
-  await until('the second is over', async () => lines.length > 0);
+  const refusals = new RefusalLines(log);
+  const refused = { level: 'info', status: 401, code: 'invalid_api_key' } as const;
+  const networks = Array.from({ length: 5_000 }, (_, at) => ({ network: `2001:db8:0:${at}::/64` }));
+  const own = networks.filter((who) => refusals.admits({ ...refused, who }));
+  t.equal(own.length, 1_001, 'a thousand have an own line, and one line opens that of the others');
+  refusals.close();
   t.equal(lines.length, 1);
-  t.match(lines[0], {
-    level: 30,
-    msg: 'requests summarised',
-    status: 404,
-    code: 'not_found',
-    count: 7,
-  });
-  t.equal(admitted(refusal, 4), 3, 'another second begins');
-  limit.summarise();
-  t.match(lines[1], { count: 1 });
-  await pause(1_100);
-  t.equal(lines.length, 2, 'nothing is left');
-  const unlimited = new LogLimit(log, 0);
-  t.ok(Array.from({ length: 100 }, () => unlimited.admits(refusal)).every(Boolean));
+  t.match(lines[0], { code: 'invalid_api_key', count: 3_999 });
+  t.notOk('network' in (lines[0] ?? {}));
 });

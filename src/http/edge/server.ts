@@ -11,6 +11,7 @@ import { Problem } from '../../errors.ts';
 import { corsHeaders, originsOf } from '../cors.ts';
 import { requestIdOf, SECURITY_HEADERS } from '../head.ts';
 import { problemOf, sendProblem } from '../problems.ts';
+import { limitConnections } from './connection-limit.ts';
 import { delayClose, type Handler, Pipelines } from './http-pipelining.ts';
 import { isTimeout, type Refusals } from './refuse.ts';
 
@@ -18,6 +19,8 @@ interface ServerOptions {
   readonly config: Config;
   readonly logger?: FastifyBaseLogger | undefined;
   readonly refusals: Refusals;
+  /** Called for each connection that is closed at once, because there are too many. */
+  readonly onConnectionRefused: (network: string) => void;
   /** Creates the context of a request that Fastify itself rejects: no hook runs for it. */
   readonly createContext: (request: FastifyRequest, reply: FastifyReply) => void;
 }
@@ -40,12 +43,7 @@ function httpServer(config: Config, handle: Handler, pipelines: Pipelines): Serv
 }
 
 /** Replaces responses of Node that have no problem as body. */
-function replaceNodeResponses(
-  { server }: FastifyInstance,
-  connectionsMax: number,
-  refusals: Refusals,
-): void {
-  server.maxConnections = connectionsMax;
+function replaceNodeResponses({ server }: FastifyInstance, refusals: Refusals): void {
   server.on('connection', delayClose);
   // Node would respond 417 without a body. RFC 9110 allows ignoring an unknown expectation.
   server.on('checkExpectation', (request, reply) => server.emit('request', request, reply));
@@ -59,7 +57,8 @@ function replaceNodeResponses(
 
 /** Creates Fastify and its HTTP server, without hooks and routes. */
 export function serverOf(options: ServerOptions): FastifyInstance {
-  const { config, logger, refusals, createContext } = options;
+  const { config, logger, refusals, onConnectionRefused, createContext } = options;
+  const proxies = config.TRUST_PROXY?.split(',') ?? [];
   const origins = originsOf(config.CORS_ORIGINS);
   const pipelines = new Pipelines({
     waitingMax: config.PIPELINED_MAX,
@@ -69,7 +68,7 @@ export function serverOf(options: ServerOptions): FastifyInstance {
   const app = Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
-    trustProxy: config.TRUST_PROXY?.split(',') ?? false,
+    trustProxy: proxies.length > 0 ? proxies : false,
     serverFactory: (handle) => httpServer(config, handle, pipelines),
     clientErrorHandler: (error, socket) => {
       const refuse = () => refusals.refuse(error, socket);
@@ -93,6 +92,11 @@ export function serverOf(options: ServerOptions): FastifyInstance {
     forceCloseConnections: 'idle',
     exposeHeadRoutes: true,
   });
-  replaceNodeResponses(app, config.CONNECTIONS_MAX, refusals);
+  replaceNodeResponses(app, refusals);
+  limitConnections(app.server, {
+    connectionsMax: config.CONNECTIONS_MAX,
+    proxies,
+    onRefused: onConnectionRefused,
+  });
   return app;
 }

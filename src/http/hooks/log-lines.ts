@@ -1,69 +1,91 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Problem, ProblemCode } from '../../errors.ts';
 
-const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
 
-/** Members by which log lines are grouped; there are few kinds. */
-interface LineKind {
+/** Maximum number of kinds with a count of their own. Clients choose networks, so it is bounded. */
+const REFUSALS_MAX = 1_000;
+
+/** Members by which refusals are grouped. */
+interface RefusalKind {
   readonly level: 'info' | 'error';
-  /** Set for a response without a problem. */
-  readonly operation?: string;
-  readonly status: number | 'broken';
+  /** None for a connection that was closed before a request. */
+  readonly status?: number | 'broken';
   /** Code of the problem. */
-  readonly code?: string;
+  readonly code: string;
+  /** Log fields of the principal, or of the network of a client without one. */
+  readonly who: Readonly<Record<string, string>>;
 }
 
-interface KindCount {
-  readonly kind: LineKind;
-  logged: number;
+interface RefusalCount {
+  readonly kind: RefusalKind;
+  readonly dueMs: number;
   omitted: number;
 }
 
 /**
- * Limits the log lines that unauthenticated clients can cause, per second and kind. Further lines
- * are counted, and logged as one summary line per second and kind.
+ * Limits the log lines of refusals to one a minute for each principal or network and code: the
+ * first refusal has its own line, and further ones are counted in one line a minute later.
  */
-export class LogLimit {
+export class RefusalLines {
   readonly #log: FastifyBaseLogger | undefined;
-  readonly #perSecond: number;
-  readonly #counted = new Map<string, KindCount>();
+  readonly #windowMs: number;
+  /** In the order of `dueMs`, since all windows have the same length. */
+  readonly #counts = new Map<string, RefusalCount>();
   #timer: NodeJS.Timeout | null = null;
 
-  /** @param perSecond 0 for no limit */
-  constructor(log: FastifyBaseLogger | undefined, perSecond: number) {
+  constructor(log: FastifyBaseLogger | undefined, windowMs = MINUTE_MS) {
     this.#log = log;
-    this.#perSecond = perSecond;
+    this.#windowMs = windowMs;
   }
 
-  /** True if the line may be logged; otherwise it is counted for the summary. */
-  admits(kind: LineKind): boolean {
-    if (this.#perSecond === 0) return true;
-    this.#timer ??= setTimeout(() => this.summarise(), SECOND_MS).unref();
-    const key = `${kind.status} ${kind.code ?? kind.operation}`;
-    let counted = this.#counted.get(key);
-    if (!counted) {
-      counted = { kind, logged: 0, omitted: 0 };
-      this.#counted.set(key, counted);
+  /** True if the refusal may have its own line; otherwise it is counted. */
+  admits(kind: RefusalKind): boolean {
+    const known = this.#counts.get(keyOf(kind)) ?? this.#counts.get(keyOf(withoutWho(kind)));
+    if (known) {
+      known.omitted += 1;
+      return false;
     }
-    if (counted.logged < this.#perSecond) {
-      counted.logged += 1;
-      return true;
-    }
-    counted.omitted += 1;
-    return false;
+    this.#begin(this.#counts.size < REFUSALS_MAX ? kind : withoutWho(kind));
+    return true;
   }
 
-  /** Logs the summaries, and starts a new second. */
-  summarise(): void {
+  /** Logs all counts, at a stop. */
+  close(): void {
     if (this.#timer) clearTimeout(this.#timer);
+    for (const count of this.#counts.values()) this.#write(count);
+    this.#counts.clear();
+  }
+
+  #begin(kind: RefusalKind): void {
+    this.#counts.set(keyOf(kind), { kind, omitted: 0, dueMs: performance.now() + this.#windowMs });
+    this.#timer ??= setTimeout(() => this.#writeDue(), this.#windowMs).unref();
+  }
+
+  #writeDue(): void {
     this.#timer = null;
-    for (const { kind, omitted } of this.#counted.values()) {
-      const { level, ...shared } = kind;
-      if (omitted > 0) this.#log?.[level]({ ...shared, count: omitted }, 'requests summarised');
+    const nowMs = performance.now();
+    for (const [key, count] of this.#counts) {
+      if (count.dueMs > nowMs) {
+        this.#timer ??= setTimeout(() => this.#writeDue(), count.dueMs - nowMs).unref();
+        break;
+      }
+      this.#counts.delete(key);
+      // The next minute has its line already.
+      if (this.#write(count)) this.#begin(count.kind);
     }
-    this.#counted.clear();
+  }
+
+  #write({ kind: { level, who, ...shared }, omitted }: RefusalCount): boolean {
+    if (omitted > 0) this.#log?.[level]({ ...shared, ...who, count: omitted }, 'requests refused');
+    return omitted > 0;
   }
 }
+
+const keyOf = ({ status, code, who }: RefusalKind): string =>
+  `${status ?? ''} ${code} ${Object.values(who).join()}`;
+
+const withoutWho = (kind: RefusalKind): RefusalKind => ({ ...kind, who: {} });
 
 /** Codes of refusals during an outage of the database or of a token issuer. */
 const OUTAGE: ReadonlySet<ProblemCode> = new Set(['database_unavailable', 'auth_unavailable']);

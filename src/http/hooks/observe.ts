@@ -8,13 +8,14 @@ import type {
 } from 'fastify';
 import type { Principal } from '../../auth/credentials.ts';
 import { DatabaseFailure } from '../../db/failures.ts';
-import { Problem, type ProblemCode } from '../../errors.ts';
+import { Problem } from '../../errors.ts';
+import { clientNetwork } from '../../limits/limits.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { SpanEnd, Tracing } from '../../tracing/tracing.ts';
 import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
 import { ClientDisconnected } from '../work.ts';
-import { CauseLimit, type LogLimit } from './log-lines.ts';
+import { CauseLimit, type RefusalLines } from './log-lines.ts';
 
 /** Logged status of a request whose client disconnected, as in nginx. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -37,8 +38,8 @@ function statusOf({ context }: FastifyRequest, { statusCode, raw }: FastifyReply
 }
 
 /** The public id of a key, or a hash of a subject, which may be a person's name. */
-function principalFields(principal: Principal | null): object {
-  if (!principal) return {};
+function principalFields(principal: Principal | null): Record<string, string> | null {
+  if (!principal) return null;
   const { kind, id } = principal;
   if (kind === 'key') return { key: id };
   return { subject: createHash('sha256').update(id).digest('hex').slice(0, 16) };
@@ -64,27 +65,39 @@ function failureFields(failure: unknown, status: number | 'broken'): object {
 const DEBUG: ReadonlySet<string> = new Set(['trace', 'debug']);
 const INFO: ReadonlySet<string> = new Set([...DEBUG, 'info']);
 
-/** Codes of limits, whose log lines are bounded for authenticated clients too. */
-const LIMIT_CODES: ReadonlySet<string> = new Set<ProblemCode>([
-  'overloaded',
-  'rate_limited',
-  'too_many_concurrent_requests',
-]);
+/** Statuses of refusals that a client can cause at any rate, whoever it is. */
+const REFUSED: ReadonlySet<number | 'broken'> = new Set([401, 403, 429, 503]);
 
 /** Outputs of request logs and metrics. */
 export interface Observer {
   readonly metrics: Metrics | undefined;
-  readonly lines: LogLimit;
+  readonly refusals: RefusalLines;
+}
+
+/**
+ * The log level of a completed request. At level `info` a client can cause few lines: requests
+ * without a credential have none, and refusals have one a minute.
+ */
+function levelOf(
+  request: FastifyRequest,
+  status: number | 'broken',
+  code: string | undefined,
+  { refusals }: Observer,
+): 'debug' | 'info' | 'error' {
+  const { principal, network } = request.context;
+  const level = isServerError(status) ? 'error' : 'info';
+  const isRefused = REFUSED.has(status) || (principal === null && level === 'info');
+  if (!isRefused) return level;
+  if (code === undefined) return 'debug';
+  const who = principalFields(principal) ?? { network: network || clientNetwork(request.ip) };
+  return refusals.admits({ level, status, code, who }) ? level : 'debug';
 }
 
 /** Logs a completed request, and counts its metrics. */
-export function logEnd(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { metrics, lines }: Observer,
-): void {
+export function logEnd(request: FastifyRequest, reply: FastifyReply, observer: Observer): void {
   const { context, method, url, ip, log } = request;
   const { failure, principal, bytesBefore } = context;
+  const { metrics } = observer;
   const status = statusOf(request, reply);
   const operation = operationOf(request);
   const bytes = Math.max(0, bytesSent(request) - bytesBefore);
@@ -93,10 +106,8 @@ export function logEnd(
     failure == null || status === CLIENT_CLOSED_REQUEST ? undefined : problemOf(failure).code;
   metrics?.observe({ operation, status: String(status), seconds: ms / 1000, bytes });
   if (code !== undefined) metrics?.refused(code);
-  if (!isServerError(status) && !INFO.has(log.level)) return;
-  const level = isServerError(status) ? 'error' : 'info';
-  const isBounded = !principal || LIMIT_CODES.has(code ?? '');
-  if (isBounded && !lines.admits({ level, status, ...(code ? { code } : { operation }) })) return;
+  const level = levelOf(request, status, code, observer);
+  if (level !== 'error' && !(level === 'info' ? INFO : DEBUG).has(log.level)) return;
   log[level](
     {
       ...{ operation, method, path: shownPath(url), status, ms, bytes, remoteAddress: ip },
@@ -109,11 +120,22 @@ export function logEnd(
 
 /** Logs a connection that was rejected before a request was parsed, and counts its metrics. */
 export const logRejected =
-  (log: FastifyBaseLogger | undefined, { metrics, lines }: Observer) =>
+  (log: FastifyBaseLogger | undefined, { metrics, refusals }: Observer) =>
   (refused: RejectedConnection): void => {
-    const { code, status } = refused;
+    const { code, status, remoteAddress = 'nowhere' } = refused;
     metrics?.refused(code);
-    if (lines.admits({ level: 'info', status, code })) log?.info(refused, 'request refused');
+    const who = { network: clientNetwork(remoteAddress) };
+    const level = refusals.admits({ level: 'info', status, code, who }) ? 'info' : 'debug';
+    log?.[level](refused, 'request refused');
+  };
+
+/** Logs a connection that was closed because its network has too many, and counts it. */
+export const logRefusedConnection =
+  (log: FastifyBaseLogger | undefined, { metrics, refusals }: Observer) =>
+  (network: string): void => {
+    metrics?.connectionRefused();
+    const kind = { level: 'info', code: 'too_many_connections', who: { network } } as const;
+    if (refusals.admits(kind)) log?.info({ code: kind.code, network }, 'connection refused');
   };
 
 /** Logs an incoming request at level debug. */
@@ -135,7 +157,7 @@ function spanEndOf(request: FastifyRequest, reply: FastifyReply): SpanEnd {
   const { failure, principal } = context;
   const status = statusOf(request, reply);
   const route = is404 ? undefined : routeOptions.url;
-  const who = Object.entries(principalFields(principal));
+  const who = Object.entries(principalFields(principal) ?? {});
   return {
     name: route === undefined ? method : `${method} ${route}`,
     attributes: {

@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
+import { counted, WITH_METRICS } from '../../support/http/metrics.ts';
 import { startServiceProcess } from '../../support/http/service-process.ts';
 import { postText, RawConnection, startListening, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
@@ -76,7 +77,9 @@ fault(
     let closed = 0;
     const sockets: Socket[] = [];
     for (let at = 0; at < flood; at += 1) {
-      const socket = connect({ port: service.port, host: '127.0.0.1' });
+      // One network has a quarter of the connections.
+      const localAddress = `127.0.0.${2 + (at % 8)}`;
+      const socket = connect({ port: service.port, host: '127.0.0.1', localAddress });
       socket.on('error', () => {});
       socket.on('close', () => {
         closed += 1;
@@ -103,6 +106,53 @@ fault(
       rejected: closed >= flood ? flood - most + 1 : closed,
       'memory grew': within(grew, 60, 'MB'),
       'stopped in': within(performance.now() - begun, 25_000),
+    };
+  },
+);
+
+fault(
+  'F62',
+  'one network opens as many connections as the service takes, and sends nothing',
+  '75 of 75 new connections of another network are answered; those beyond a quarter are closed',
+  async (t) => {
+    const most = byLength(200, 2_000);
+    const service = await startServiceProcess(t, await testDatabase(t), {
+      ...WITH_METRICS,
+      CONNECTIONS_MAX: String(most),
+      HEADERS_TIMEOUT_MS: '120000',
+      REQUEST_TIMEOUT_MS: '120000',
+    });
+    let closed = 0;
+    const sockets = Array.from({ length: most }, () => {
+      const localAddress = '127.0.0.2';
+      const socket = connect({ port: service.port, host: '127.0.0.1', localAddress });
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        closed += 1;
+      });
+      return socket.resume();
+    });
+    t.teardown(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    await until('three quarters are closed', () => closed === (most * 3) / 4);
+    const statuses: unknown[] = [];
+    for (let at = 0; at < 75; at += 1) {
+      const answer = send(false, service, { path: '/live' });
+      statuses.push(await answer.then(({ status }) => status).catch(({ code }) => code));
+    }
+    const refused = { name: 'prices_connections_refused_total', labels: {} };
+    t.equal(await counted(service, refused), closed, 'each is counted');
+    const lines = service.running.stderr().match(/"msg":"connections? refused"/g) ?? [];
+    return {
+      'idle connections': most,
+      closed,
+      'log lines': within(lines.length, 1, 'lines'),
+      'new connections not answered': within(
+        statuses.filter((status) => status !== 200).length,
+        0,
+        'connections',
+      ),
     };
   },
 );

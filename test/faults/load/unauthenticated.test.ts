@@ -22,7 +22,7 @@ type Test = typeof t;
 const database = await testDatabase(t, { seeded: true });
 
 /** The default limits of requests without a credential. */
-const LIMITS = { OPEN_PER_SECOND: '25', LOG_ANONYMOUS_PER_SECOND: '10' };
+const LIMITS = { OPEN_PER_SECOND: '25' };
 
 /** An odd number while a collection runs, which holds the event loop and is the test's own. */
 let collections = 0;
