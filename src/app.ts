@@ -44,7 +44,6 @@ import { vocabularyReader } from './prices/select/vocabulary.ts';
 import { sqlSeries } from './prices/series/from-sql.ts';
 import { snapshotReader } from './prices/snapshot.ts';
 import { VERSION } from './std/program.ts';
-import type { Tracing } from './tracing/tracing.ts';
 
 interface AppOptions {
   readonly config: Config;
@@ -53,7 +52,6 @@ interface AppOptions {
   readonly usagePool?: pg.Pool | undefined;
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
-  readonly tracing?: Tracing | undefined;
 }
 
 /** Cached revisions of the reference data; slow requests may still need an earlier one. */

@@ -4,7 +4,6 @@ import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import type { Config } from './config/config.ts';
 import { misspeltSettings } from './config/environment.ts';
-import { tracingSettingsOf } from './config/tracing.ts';
 import { type Metrics, metricsOf, serveWorkerMetrics } from './metrics/metrics.ts';
 import { addressOf, bannerOf } from './process/banner.ts';
 import { readConfig } from './process/environment.ts';
@@ -15,7 +14,6 @@ import { serveMetrics } from './process/metrics-server.ts';
 import { prepare } from './process/prepare.ts';
 import { serve } from './process/serve.ts';
 import { argumentOutput } from './process/service-arguments.ts';
-import { openTraces } from './process/tracing.ts';
 import { onRetire, serveByWorkers, WorkerFailed, type Workers } from './process/workers.ts';
 import { EXIT } from './std/base-errors.ts';
 
@@ -63,8 +61,7 @@ async function startWorker(): Promise<void> {
   const { logger } = log;
   const metrics = await openMetrics(config, log);
   onRetire(() => void grace.close());
-  const tracing = await openTraces(logger, lifecycle);
-  await serve({ config, url, usageUrl, logger, metrics, tracing }, lifecycle);
+  await serve({ config, url, usageUrl, logger, metrics }, lifecycle);
 }
 
 /** Runs before the database is prepared: a misspelt DATABASE_URL would start an embedded one. */
@@ -83,8 +80,6 @@ async function start(): Promise<void> {
   const settings = readConfig();
   const log = openLogOf(settings);
   warnOfMisspelt(log);
-  // Reports invalid tracing settings before the database is prepared.
-  tracingSettingsOf(process.env);
   const prepared = await prepare(settings, lifecycle);
   release = prepared.release;
   const { config, url, usageUrl, bannerData } = prepared;
@@ -97,8 +92,7 @@ async function start(): Promise<void> {
     logger.info(`${subject} at ${address}`);
   } else {
     const metrics = await openMetrics(config, log);
-    const tracing = await openTraces(logger, lifecycle);
-    address = await serve({ config, url, usageUrl, logger, metrics, tracing }, lifecycle);
+    address = await serve({ config, url, usageUrl, logger, metrics }, lifecycle);
   }
   if (bannerData === null) return;
   // After the service listens: a failed start must not create a key.

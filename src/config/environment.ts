@@ -6,14 +6,7 @@ import { SETTINGS } from './settings.ts';
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Variables that may contain a secret. Each can be read from the file `<name>_FILE` instead. */
-export const SECRETS = [
-  'DATABASE_URL',
-  'USAGE_DATABASE_URL',
-  'PGPASSWORD',
-  'JWT_SECRET',
-  'OTEL_EXPORTER_OTLP_HEADERS',
-  'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
-] as const;
+export const SECRETS = ['DATABASE_URL', 'USAGE_DATABASE_URL', 'PGPASSWORD', 'JWT_SECRET'] as const;
 
 /** Variables that contain a secret of a client of the service. They have files too. */
 export const CLIENT_SECRETS = ['COMMODITY_PRICES_KEY'] as const;

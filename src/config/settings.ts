@@ -331,6 +331,9 @@ export const SETTINGS = {
 
 /** Removed settings, each with its replacement. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
+  OTEL_EXPORTER_OTLP_HEADERS_FILE: 'set the variable without _FILE, which OpenTelemetry reads',
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS_FILE:
+    'set the variable without _FILE, which OpenTelemetry reads',
   LOG_ANONYMOUS_PER_SECOND:
     'delete it: refusals have one log line a minute for each client and code',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',

@@ -5,7 +5,7 @@ import { Primary } from './as-of.ts';
 import { type Health, healthOf } from './health.ts';
 import { Link, type LinkOptions } from './link/link.ts';
 import { destroySocket } from './link/timeout.ts';
-import { type Interceptor, type Reads, readsOf } from './reads.ts';
+import { type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
 
 /**
@@ -58,7 +58,6 @@ export interface ClientOptions extends Partial<Pick<LinkOptions, SharedOptions>>
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
   /** Wraps each statement of `reads`. */
-  readonly intercept?: Interceptor | undefined;
 }
 
 const asText = (value: string): string => value;
@@ -226,7 +225,6 @@ export function openClient(options: ClientOptions): Client {
     waitingMax: options.waitingMax ?? Number.POSITIVE_INFINITY,
     answerMs: statementTimeoutMs && statementTimeoutMs + ANSWER_MARGIN_MS,
     retryForMs: awayMs && awayMs + RETRY_MARGIN_MS,
-    intercept: options.intercept,
   });
   const health = healthOf(reads, link);
   const primary = new Primary({

@@ -44,9 +44,6 @@ export interface Reads {
   readonly retries: { readonly count: number };
 }
 
-/** Wraps a statement with its waits and retries, for example in a span of a trace. */
-export type Interceptor = <T>(statement: string, work: () => Promise<T>) => Promise<T>;
-
 interface ReadsOptions {
   readonly pool: pg.Pool;
   /** The link epoch in which a connection was made. Those of earlier epochs may be broken. */
@@ -62,7 +59,6 @@ interface ReadsOptions {
   readonly answerMs: number;
   /** Time during which transient failures are retried, in milliseconds. */
   readonly retryForMs?: number | undefined;
-  readonly intercept?: Interceptor | undefined;
 }
 
 type StatementWork<T> = (client: pg.PoolClient) => Promise<T>;
@@ -175,7 +171,7 @@ class PooledReads implements Reads {
   ) {
     const kind = isUntimed ? UNTIMED : USUAL;
     const work: StatementWork<pg.QueryResult<Row>> = (client) => client.query<Row>(query);
-    const { rows } = await this.#run(query.text, work, signal, kind);
+    const { rows } = await this.#run(work, signal, kind);
     return rows;
   }
 
@@ -185,7 +181,7 @@ class PooledReads implements Reads {
     signal = NO_SIGNAL,
   ): Promise<T> {
     const work: StatementWork<T> = (client) => read(client.query(copyTo(statement)));
-    return this.#run(statement, work, signal, COPY);
+    return this.#run(work, signal, COPY);
   }
 
   /** A Kysely handle that acquires a connection for each statement. */
@@ -193,26 +189,23 @@ class PooledReads implements Reads {
     const query = (text: string, values: readonly unknown[]) => {
       const name = this.#names.nameOf(text);
       const config = { ...(name === undefined ? {} : { name }), text, values: [...values] };
-      return this.#run(text, (client) => client.query(config), signal);
+      return this.#run((client) => client.query(config), signal);
     };
     const session = { query, release: () => {} } as unknown as pg.PoolClient;
     const pool = { options: {}, connect: async () => session, end: async () => {} };
     return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   }
 
-  #run<T>(text: string, work: StatementWork<T>, signal: AbortSignal, kind = USUAL): Promise<T> {
-    const { answerMs, intercept } = this.#options;
+  async #run<T>(work: StatementWork<T>, signal: AbortSignal, kind = USUAL): Promise<T> {
+    const { answerMs } = this.#options;
     const attempt = () => this.#attempt(work, signal, kind);
-    const run = async (): Promise<T> => {
-      for (;;) {
-        try {
-          return await this.retries.run(attempt, signal, kind.isUntimed ? answerMs : 0);
-        } catch (error) {
-          if (!(error instanceof Interruption)) throw error;
-        }
+    for (;;) {
+      try {
+        return await this.retries.run(attempt, signal, kind.isUntimed ? answerMs : 0);
+      } catch (error) {
+        if (!(error instanceof Interruption)) throw error;
       }
-    };
-    return intercept ? intercept(text, run) : run();
+    }
   }
 
   /** @throws Interruption if the server was lost, not only this connection */

@@ -6,7 +6,6 @@ import type { MinRevisionCheck } from '../db/min-revision.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Exchange } from '../limits/exchange.ts';
 import type { Limits } from '../limits/limits.ts';
-import type { Tracing } from '../tracing/tracing.ts';
 import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
@@ -24,14 +23,7 @@ import {
 import { checkFailures, countFailures, limitPrincipal } from './hooks/limits.ts';
 import { methods } from './hooks/methods.ts';
 import { checkMinRevision } from './hooks/min-revision.ts';
-import {
-  bytesSent,
-  logBegin,
-  logEnd,
-  type Observer,
-  recordStreamError,
-  trace,
-} from './hooks/observe.ts';
+import { bytesSent, logBegin, logEnd, type Observer, recordStreamError } from './hooks/observe.ts';
 import { usage } from './hooks/usage.ts';
 import { problems } from './problems.ts';
 import { RequestWork } from './work.ts';
@@ -46,7 +38,6 @@ interface PipelineOptions {
   readonly minRevision: MinRevisionCheck;
   /** Pool for usage data and shared rate limits; without it there are none. */
   readonly usagePool?: pg.Pool | undefined;
-  readonly tracing?: Tracing | undefined;
 }
 
 type CreateContext = (request: FastifyRequest, reply: FastifyReply) => void;
@@ -111,7 +102,7 @@ interface HookOptions extends PipelineOptions {
  * the body is parsed.
  */
 async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void> {
-  const { config, client, limits, refusals, createContext, tracing } = steps;
+  const { config, client, limits, refusals, createContext } = steps;
   const { gate } = limits;
   const origins = originsOf(config.CORS_ORIGINS);
   const line = { waitingMax: config.OPEN_WAITING_MAX, waitMs: config.WAITING_MS_MAX };
@@ -121,7 +112,6 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
     logBegin(request);
     done();
   });
-  if (tracing) app.addHook('onRequest', trace(tracing));
   app.addHook('onRequest', shedLoad(gate, refusals, origins)); // 503
   app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX));
   app.addHook('onRequest', startDeadline); // 504

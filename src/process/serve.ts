@@ -8,7 +8,6 @@ import type { Config } from '../config/config.ts';
 import { type Client, type ClientOptions, openClient } from '../db/client.ts';
 import type { LinkOptions } from '../db/link/link.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import type { Tracing } from '../tracing/tracing.ts';
 import { addressOf } from './banner.ts';
 import { checkDatabase } from './check-database.ts';
 import { sentenceOf } from './failure.ts';
@@ -97,7 +96,7 @@ function serversOf(
 }
 
 /** Opens the read-only connections of requests. */
-const openReader = ({ url, config, logger, tracing }: ServeOptions): Client =>
+const openReader = ({ url, config, logger }: ServeOptions): Client =>
   openClient({
     ...serversOf(url, 'read', logger),
     connectionsMax: config.DATABASE_CONNECTIONS_MAX,
@@ -114,7 +113,6 @@ const openReader = ({ url, config, logger, tracing }: ServeOptions): Client =>
     readOnly: true,
     applicationName: 'commodity-prices',
     onError: logConnectionLoss(logger),
-    intercept: tracing?.statement,
   });
 
 /** Opens a separate connection for usage data, so that requests can use their whole pool. */
@@ -143,18 +141,17 @@ interface ServeOptions {
   readonly usageUrl: string | undefined;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
-  readonly tracing: Tracing | undefined;
 }
 
 /** Starts the service on a database. Returns its address; the lifecycle stops it. */
 export async function serve(options: ServeOptions, lifecycle: Lifecycle): Promise<string> {
-  const { config, usageUrl, logger, metrics, tracing } = options;
+  const { config, usageUrl, logger, metrics } = options;
   const client = openReader(options);
   lifecycle.onShutdown(() => client.close());
   const usage = usageUrl === undefined ? null : openUsage(usageUrl, config, logger);
   if (usage) lifecycle.onShutdown(() => usage.close());
   const usagePool = usage?.pool;
-  const app = await buildApp({ config, client, usagePool, logger, metrics, tracing });
+  const app = await buildApp({ config, client, usagePool, logger, metrics });
   lifecycle.onShutdown(async () => {
     // Without a signal the worker was replaced: the service stays available.
     if (lifecycle.isBySignal && config.STOP_NOTICE_MS > 0)

@@ -50,15 +50,15 @@ t.test('a secret may come from a file, whose faults name the variable', async (t
     PGPASSWORD_FILE: join(folder.path, 'none'),
     DATABASE_URL_FILE: folder.path,
     USAGE_DATABASE_URL_FILE: await file('empty', '\n'),
-    OTEL_EXPORTER_OTLP_HEADERS_FILE: await file('lines', `${SECRET}\n${SECRET}\n`),
+    COMMODITY_PRICES_KEY_FILE: await file('lines', `${SECRET}\n${SECRET}\n`),
   };
-  const { faults } = secretsFromFiles(wrong);
+  const { faults } = secretsFromFiles(wrong, [...SECRETS, ...CLIENT_SECRETS]);
   t.match(faults, [
     /^DATABASE_URL_FILE: cannot read .*: it is a folder$/,
     /^USAGE_DATABASE_URL_FILE: .* is empty$/,
     /^PGPASSWORD_FILE: cannot read .*none: there is no such file$/,
     /^JWT_SECRET_FILE: set only one of JWT_SECRET_FILE, JWT_SECRET$/,
-    /^OTEL_EXPORTER_OTLP_HEADERS_FILE: .* has more than one line$/,
+    /^COMMODITY_PRICES_KEY_FILE: .* has more than one line$/,
   ]);
   t.equal(faults.length, 5);
   t.notOk(faults.join().includes(SECRET));

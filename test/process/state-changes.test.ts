@@ -2,7 +2,6 @@ import cluster from 'node:cluster';
 import { pino } from 'pino';
 import t from 'tap';
 import { logStateChange, logWorkerStates, type StateChange } from '../../src/process/log.ts';
-import { lossLogger } from '../../src/process/tracing.ts';
 
 /** A log, and its lines. */
 function log() {
@@ -36,16 +35,4 @@ t.test('a process without workers writes what it notices', async (t) => {
   const { logger, lines } = log();
   for (const state of ['away', 'back']) logStateChange(logger, changeTo(state, `it is ${state}`));
   t.same(lines, ['it is away', 'it is back']);
-});
-
-t.test('spans that are lost are a line a minute, also without workers', async (t) => {
-  const { logger, lines } = log();
-  let now = Date.UTC(2026, 2, 5, 12);
-  const lost = lossLogger(logger, 'http://collector:4318', () => now);
-  for (let seconds = 0; seconds < 120; seconds += 5) {
-    lost(Object.assign(new Error('canary'), { code: 503 }));
-    now += 5_000;
-  }
-  const line = 'http://collector:4318 does not accept traces (503); spans are lost meanwhile';
-  t.same(lines, [line, line]);
 });

@@ -20,19 +20,18 @@ const LAYERS: Readonly<Record<string, string>> = {
   conversion: 'catalog db errors std',
   limits: 'std',
   metrics: 'db errors limits',
-  tracing: 'config',
   prices: 'catalog contract conversion db errors std',
   book: 'catalog contract conversion db prices std',
   ingest: 'catalog db errors std',
   archive: 'db std',
   verify: 'catalog db',
-  http: 'auth book catalog config contract db errors limits metrics prices std tracing',
+  http: 'auth book catalog config contract db errors limits metrics prices std',
   'http/reply': 'book catalog contract db errors prices std',
   'http/routes': 'auth catalog contract conversion db errors http http/reply limits prices std',
   app:
     'book catalog config contract conversion db errors http http/routes limits metrics prices ' +
-    'std tracing',
-  process: 'auth catalog config contract db errors ingest metrics prices app std limits tracing',
+    'std',
+  process: 'auth catalog config contract db errors ingest metrics prices app std limits',
   server: 'config metrics process std',
   cli:
     'archive auth catalog config contract db errors ingest limits prices http/routes app server ' +

@@ -1,17 +1,11 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type {
-  FastifyBaseLogger,
-  FastifyReply,
-  FastifyRequest,
-  onRequestHookHandler,
-} from 'fastify';
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../auth/credentials.ts';
 import { DatabaseFailure } from '../../db/failures.ts';
 import { Problem } from '../../errors.ts';
 import { clientNetwork } from '../../limits/limits.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
-import type { SpanEnd, Tracing } from '../../tracing/tracing.ts';
 import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
 import { ClientDisconnected } from '../work.ts';
@@ -150,40 +144,3 @@ export function recordStreamError({ context }: FastifyRequest, payload: unknown)
     context.failure = error instanceof DatabaseFailure ? problemOf(error) : error;
   });
 }
-
-/** The span attributes of a request; like the log, without headers, query and body. */
-function spanEndOf(request: FastifyRequest, reply: FastifyReply): SpanEnd {
-  const { method, url, id, ip, is404, context, routeOptions } = request;
-  const { failure, principal } = context;
-  const status = statusOf(request, reply);
-  const route = is404 ? undefined : routeOptions.url;
-  const who = Object.entries(principalFields(principal) ?? {});
-  return {
-    name: route === undefined ? method : `${method} ${route}`,
-    attributes: {
-      'http.request.method': method,
-      'http.route': route,
-      'http.response.status_code': status === 'broken' ? reply.statusCode : status,
-      'url.path': shownPath(url),
-      'client.address': ip,
-      'error.type': failure instanceof Problem ? failure.code : undefined,
-      'prices.operation': operationOf(request),
-      'prices.request_id': id,
-      'prices.revision': reply.getHeader('x-data-revision')?.toString(),
-      ...Object.fromEntries(who.map(([kind, shown]) => [`prices.${kind}`, shown])),
-    },
-    isFailed: isServerError(status),
-  };
-}
-
-/**
- * Hook: traces the request. It runs before any database query, because later hooks and the handler
- * run within its span.
- */
-export const trace =
-  (tracing: Tracing): onRequestHookHandler =>
-  (request, reply, done) => {
-    const span = tracing.begin(request.headers, request.method);
-    request.context.work.onEnd(() => span.end(spanEndOf(request, reply)));
-    span.within(done);
-  };

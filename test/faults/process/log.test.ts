@@ -263,7 +263,11 @@ fault(
     return {
       requests: count,
       'lines a minute': within(lines.length / minutes, 40, 'lines'),
-      'log grew a minute': within((statSync(path).size - bytesBefore) / 2 ** 20 / minutes, 0.02, 'MB'),
+      'log grew a minute': within(
+        (statSync(path).size - bytesBefore) / 2 ** 20 / minutes,
+        0.02,
+        'MB',
+      ),
     };
   },
 );
