@@ -1,5 +1,6 @@
 import { exitCodeOf, report } from '../process/failure.ts';
 import { makeProgram } from './program.ts';
+import { rejectRemoved } from './removed.ts';
 
 // A reader such as head may close the pipe early.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -8,7 +9,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 
 try {
-  const program = await makeProgram(process.argv.slice(2));
+  const words = process.argv.slice(2);
+  rejectRemoved(words);
+  const program = await makeProgram(words);
   await program.parseAsync();
 } catch (error) {
   report(error);

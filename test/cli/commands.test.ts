@@ -34,7 +34,6 @@ t.test('every command explains itself, with an example', async (t) => {
       'db hash',
       'db verify',
       'db renew-epoch',
-      'db drill',
       'db export',
       'db import',
       'load worldbank',
@@ -251,4 +250,9 @@ t.test('without DATABASE_URL a command brings its own database and takes it away
   t.equal(await findPostmaster(await chooseInstallation(DATA_DIR)), null);
   t.ok(await stat(join(DATA_DIR, 'postgres')));
   t.notMatch(await readFile(join(DATA_DIR, 'postgres.log'), 'utf8'), /ERROR|PANIC/);
+});
+
+t.test('a command that is gone is refused by name, with what to do instead', async (t) => {
+  const gone = await prices(t, {}, 'db', 'drill', '--keep');
+  t.match(gone, { code: 2, stderr: /^db drill is gone: docs\/operations\.md/m, stdout: '' });
 });

@@ -9,7 +9,6 @@ import { addExport, addImport } from '../archive.ts';
 import { command, json, option } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { countText, printLines, printTable } from '../output.ts';
-import { addDrill } from './drill.ts';
 import { addMigrate } from './migrate.ts';
 import { addRoles } from './roles.ts';
 import { addVerify } from './verify.ts';
@@ -172,7 +171,6 @@ export function addDatabaseCommands(db: Command): void {
   addHash(db);
   addVerify(db);
   addRenewEpoch(db);
-  addDrill(db);
   addExport(db);
   addImport(db);
 }

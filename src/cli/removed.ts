@@ -1,0 +1,24 @@
+import { UsageError } from '../std/base-errors.ts';
+
+/** A command of an earlier version, or an option of one, and what to do instead. */
+interface Removed {
+  readonly command: readonly string[];
+  readonly option?: string;
+  readonly instead: string;
+}
+
+const REMOVED: readonly Removed[] = [
+  {
+    command: ['db', 'drill'],
+    instead: 'docs/operations.md, "The restore drill", has the commands that replace it',
+  },
+];
+
+/** Rejects a command or an option of an earlier version by name. @throws UsageError */
+export function rejectRemoved(words: readonly string[]): void {
+  for (const { command, option, instead } of REMOVED) {
+    const isCommand = command.every((word, at) => words[at] === word);
+    if (!isCommand || (option !== undefined && !words.includes(option))) continue;
+    throw new UsageError(`${[...command, option ?? ''].join(' ').trim()} is gone: ${instead}`);
+  }
+}
