@@ -4,6 +4,7 @@ import { NO_DAY } from '../../conversion/calendar.ts';
 import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
 import type { Receipt } from '../../conversion/outcome.ts';
 import type { Summary } from '../../conversion/summary.ts';
+import { textCell } from '../../std/csv.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ascii, ByteWriter } from './bytes.ts';
 import type { Contents, Description, RenderContext } from './contents.ts';
@@ -95,30 +96,6 @@ export function sharedValues(
     values[field] = nameOf(members, field);
   }
   return values;
-}
-
-/**
- * The places of a text where a spreadsheet would find a formula: its start, and the character after
- * a separator, since a spreadsheet that splits cells at semicolons ignores the quotes of a cell in
- * the middle of a row. Quotes there may vanish when the cell is read. Apostrophes are part of the
- * place, so that the text can be restored: in it, each place has one apostrophe less.
- */
-const FORMULA_START = /(?<![^;\t\r\n])(?=["']*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20])/g;
-
-/**
- * Cells that RFC 4180 quotes, and those with a semicolon: spreadsheets of many countries separate
- * cells by it.
- */
-const QUOTED = /[",;\r\n]/;
-
-/**
- * Writes a text as a CSV cell, with an apostrophe, which marks text, wherever a spreadsheet would
- * find a formula. `docs/formats.md` has the inverse.
- */
-export function textCell(text: string | null): string {
-  if (text === null) return '';
-  const safe = text.replace(FORMULA_START, "'");
-  return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** Maximum bytes of the cells of one point, without wide numbers. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { textCell } from '../../../src/prices/write/rows.ts';
+import { textCell } from '../../../src/std/csv.ts';
 import { parseCsv } from '../../support/prices/csv.ts';
 import { python } from '../../support/process/python.ts';
 
