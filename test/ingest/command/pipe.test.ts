@@ -10,6 +10,8 @@ const NOT_A_FILE = /pipe is not a regular file; [^\n]+\n$/;
 
 t.test('a named pipe is refused at once, with and without a writer', async (t) => {
   const { url: DATABASE_URL, pool } = await testDatabase(t, { seeded: true });
+  const batches = async () => (await pool.query('select from load_batch')).rowCount;
+  const before = await batches();
   const folder = await makeFolder();
   t.teardown(folder.remove);
   const pipe = join(folder.path, 'pipe');
@@ -23,5 +25,5 @@ t.test('a named pipe is refused at once, with and without a writer', async (t) =
   const writer = await open(pipe, 'r+');
   t.teardown(() => writer.close());
   t.match(await prices(t, { DATABASE_URL }, 'load', 'csv', pipe), refused, 'with a writer');
-  t.strictSame((await pool.query('select from load_batch')).rowCount, 0);
+  t.equal(await batches(), before);
 });
