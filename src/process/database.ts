@@ -43,7 +43,7 @@ export async function chooseDatabase(
   return { url, isEmbedded: true, notice, release };
 }
 
-/** Names a database without secrets: `prices at db.example:5432`, or an embedded one by its folder. */
+/** Names a database without secrets: `prices at db.example:5432`, or its folder if embedded. */
 export function databaseName({ url, isEmbedded }: ChosenDatabase, config: Config): string {
   if (isEmbedded) return `embedded in ${resolve(config.DATA_DIR)}`;
   // The driver adds what the address omits: PGHOST, PGPORT and PGDATABASE.

@@ -83,7 +83,8 @@ t.test('a revocation that waits for a lock ends, and names its holder', async (t
     await holder.query("set local application_name = 'pgAdmin 4'");
     await holder.query('select from api_key for update');
     const { rows } = await holder.query('select pg_backend_pid() as pid, current_user as name');
-    const named = `the keys were locked for 5 s by process ${rows[0].pid} \\(account ${rows[0].name}, pgAdmin 4`;
+    const holding = `process ${rows[0].pid} \\(account ${rows[0].name}, pgAdmin 4`;
+    const named = `the keys were locked for 5 s by ${holding}`;
     const both = await Promise.all([revoke(database.url), revoke(database.urlOf('keys'))]);
     return { named, both };
   });
