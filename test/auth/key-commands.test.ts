@@ -66,7 +66,7 @@ t.test('times are shown to the second in UTC, with the key that replaces another
   const { id } = JSON.parse(created.stdout);
   const rotated = await run('rotate', id, '--expires', '2190-12-31');
   const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
-  t.match(rotated.stderr, new RegExp(`^The key ${id} works until ${time}\\.\\n$`));
+  t.match(rotated.stderr, new RegExp(`\\nThe key ${id} works until ${time}\\.\\n$`));
   t.match(rotated.stdout, new RegExp(`^created {2}${time}\nexpires {2}2190-12-31T23:59:59Z$`, 'm'));
   const replacement = /^id {7}(\w+)$/m.exec(rotated.stdout)?.[1];
   t.match((await run('show', id)).stdout, `\nreplaced by ${replacement}\n`);

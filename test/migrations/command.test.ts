@@ -36,7 +36,7 @@ t.test('the command reports a file that has changed since it ran', async (t) => 
     t.same([code, stdout], [1, '']);
     t.match(
       stderr,
-      /^Database: .+\ncommodity-prices: migrations\/0002-reference\.ts has changed since it ran .+\n$/,
+      /^Database: .+\ncommodity-prices: migrations\/0002-reference\.ts has changed since .+\n$/,
     );
   }
   const status = await prices(t, { DATABASE_URL }, 'db', 'migrate', '--status');
