@@ -2,8 +2,8 @@ import cluster from 'node:cluster';
 import { setTimeout as pause } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
-import type { Config } from './config/config.ts';
-import { misspeltSettings } from './config/environment.ts';
+import { type Config, ConfigError } from './config/config.ts';
+import { misspeltSettings, misspeltText } from './config/environment.ts';
 import { type Metrics, metricsOf, serveWorkerMetrics } from './metrics/metrics.ts';
 import { addressOf, bannerOf } from './process/banner.ts';
 import { readConfig } from './process/environment.ts';
@@ -64,10 +64,15 @@ async function startWorker(): Promise<void> {
   await serve({ config, url, usageUrl, logger, metrics }, lifecycle);
 }
 
-/** Runs before the database is prepared: a misspelt DATABASE_URL would start an embedded one. */
-function warnOfMisspelt({ logger }: Log): void {
-  for (const { given, meant } of misspeltSettings(process.env)) {
-    logger.warn(`${given} is not a setting of the service; did you mean ${meant}?`);
+/**
+ * Logs misspelt settings. Variables of other programs must not prevent a start.
+ * @throws ConfigError for a misspelt DATABASE_URL, which would start an embedded database
+ */
+function checkNames({ logger }: Log, { DATABASE_URL }: Config): void {
+  for (const misspelt of misspeltSettings(process.env)) {
+    const isDatabase = DATABASE_URL === undefined && misspelt.meant.startsWith('DATABASE_URL');
+    if (isDatabase) throw new ConfigError(misspeltText(misspelt));
+    logger.warn(misspeltText(misspelt));
   }
 }
 
@@ -79,7 +84,7 @@ async function start(): Promise<void> {
   }
   const settings = readConfig();
   const log = openLogOf(settings);
-  warnOfMisspelt(log);
+  checkNames(log, settings);
   const prepared = await prepare(settings, lifecycle);
   release = prepared.release;
   const { config, url, usageUrl, bannerData } = prepared;

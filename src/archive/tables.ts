@@ -70,6 +70,7 @@ export const ARCHIVED: readonly ArchivedTable[] = [
 export const EXCLUDED_TABLES: Readonly<Record<string, string>> = {
   api_key: 'credentials belong to one installation',
   api_key_scope: 'credentials belong to one installation',
+  key_use: 'credentials belong to one installation',
   key_audit: 'credentials belong to one installation',
   rate_usage: 'counts of running services are meaningless later',
   write_lock: 'has no rows',

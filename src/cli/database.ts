@@ -3,8 +3,13 @@ import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import { isSchemaCurrent } from '../db/migrate/migrations.ts';
 import { requireSystem } from '../process/check-database.ts';
-import { type ChosenDatabase, chooseDatabase, openWriter } from '../process/database.ts';
-import { readConfig } from '../process/environment.ts';
+import {
+  type ChosenDatabase,
+  chooseDatabase,
+  databaseName,
+  openWriter,
+} from '../process/database.ts';
+import { readCommandConfig } from '../process/environment.ts';
 import { report } from '../process/failure.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
@@ -67,8 +72,10 @@ export interface Work {
 }
 
 interface DatabaseNeeds {
-  /** True if the command requires the schema of this version. */
-  readonly schema: boolean;
+  /** False if the command does not require the schema of this version. */
+  readonly schema?: boolean;
+  /** True if the command prints only errors, and so does not name the database. */
+  readonly quiet?: boolean | undefined;
 }
 
 /** Checks the schema version; the embedded database is migrated. @throws UsageError */
@@ -84,14 +91,15 @@ async function requireSchema(client: Client, chosen: ChosenDatabase): Promise<vo
 }
 
 /**
- * Runs the work of a command on the database of the settings, and always releases the database.
+ * Runs the work of a command on the database of the settings, which it names on stderr, and always
+ * releases the database.
  * @throws UsageError if the schema of DATABASE_URL is not that of this version
  */
 export async function withDatabase<T>(
   work: (given: Work) => Promise<T>,
-  needs: DatabaseNeeds = { schema: true },
+  { schema = true, quiet = false }: DatabaseNeeds = {},
 ): Promise<T> {
-  const config = readConfig();
+  const config = readCommandConfig();
   const opening = chooseDatabase(config);
   const controller = new AbortController();
   const worked = Promise.withResolvers<void>();
@@ -104,12 +112,13 @@ export async function withDatabase<T>(
   try {
     const chosen = await opening;
     if (chosen.notice) process.stderr.write(`${chosen.notice}\n`);
+    if (!quiet) process.stderr.write(`Database: ${databaseName(chosen, config)}\n`);
     const client = openWriter(chosen.url, config);
     const progress = openProgress();
     try {
       await requireSystem(config, chosen.url);
       await findServer(client);
-      if (needs.schema) await requireSchema(client, chosen);
+      if (schema) await requireSchema(client, chosen);
       return await work({ client, db: client.db, config, signal: controller.signal, progress });
     } finally {
       progress.end();

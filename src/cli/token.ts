@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { SignJWT } from 'jose';
 import { scopesOf } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
-import { readConfig, withDevelopmentSecret } from '../process/environment.ts';
+import { readCommandConfig, withDevelopmentSecret } from '../process/environment.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
 import { command, json, option, required } from './command.ts';
@@ -76,7 +76,7 @@ const addCreate = command({
 Example:
   curl -H "Authorization: Bearer $(${PROGRAM} token create --scope 'prices:*')" …`,
   async run(options: TokenOptions) {
-    const given = readConfig();
+    const given = readCommandConfig();
     const config = await withDevelopmentSecret(given);
     if (config.JWT_SECRET === undefined) throw new UsageError(whyUnsigned(config));
     const most = config.JWT_LIFETIME_MAX_SECONDS;

@@ -77,6 +77,10 @@ interface Misspelt {
   readonly meant: string;
 }
 
+/** One line about a variable with a misspelt name. */
+export const misspeltText = ({ given, meant }: Misspelt): string =>
+  `${given} is not a setting of the service; did you mean ${meant}?`;
+
 /** Finds variables with a value whose names are similar to those of settings. */
 export function misspeltSettings(env: Readonly<Record<string, string | undefined>>): Misspelt[] {
   const others = Object.keys(env).filter((each) => env[each] && !NAMES.includes(each));

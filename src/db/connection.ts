@@ -5,6 +5,7 @@ import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import {
   holdersText,
+  isLockTimeout,
   LockedOutError,
   lockTimeoutOf,
   REPORT_HOLDERS_MS,
@@ -48,10 +49,6 @@ export type OnHeld = (holders: string) => void;
 
 /** The write lock was not free before the timeout. */
 class WriteLockTimeout extends Error {}
-
-/** True for `lock_not_available`: a lock was not free for `lock_timeout`. */
-const isLockTimeout = (error: unknown): boolean =>
-  (error as { code?: string } | null)?.code === '55P03';
 
 /** Makes one attempt. @param lockTimeoutMs timeout for the write lock; 0 for no limit */
 const attemptIn = <T>(

@@ -201,6 +201,7 @@ begin
       ('prices_keys', 'insert (public_id, name, owner, digest, digest_alg, expires_at)', 'api_key'),
       ('prices_keys', 'update (name, owner, expires_at, revoked_at, revoked_reason)', 'api_key'),
       ('prices_keys', 'select, insert', 'api_key_scope'),
+      ('prices_keys', 'select', 'key_use'),
       ('prices_keys', 'select', 'key_audit'),
       ('prices_keys', 'select', 'access_scope'),
       ('prices_keys', 'select', 'market'),
@@ -213,10 +214,6 @@ begin
   grant select on all tables in schema public to prices_service;
   grant select on all sequences in schema public to prices_service;
 
-  if exists (select from pg_attribute
-      where attrelid = to_regclass('public.api_key') and attname = 'last_used_at') then
-    grant select (public_id, last_used_at), update (last_used_at) on api_key to prices_usage;
-  end if;
   if to_regclass('public.key_audit') is not null then
     grant insert (rate_per_minute, rate_burst, concurrent),
       update (rate_per_minute, rate_burst, concurrent, replaced_by) on api_key to prices_keys;
@@ -229,6 +226,9 @@ begin
   end if;
   if to_regprocedure('public.note_denied(text[], integer[])') is not null then
     grant execute on function note_denied(text[], integer[]) to prices_usage;
+  end if;
+  if to_regprocedure('public.note_used(text[], timestamptz[])') is not null then
+    grant execute on function note_used(text[], timestamptz[]) to prices_usage;
   end if;
   -- The right to ANALYZE tables after a load. Before PostgreSQL 17 autovacuum does this.
   if current_setting('server_version_num')::integer >= 170000 and to_regclass('public.series') is not null then

@@ -2073,7 +2073,7 @@ create table api_key (
   constraint api_key_rate_per_minute_check CHECK ((rate_per_minute >= 0))
 );
 
-comment on column api_key.last_used_at is 'Time of the last use, to the minute, written by a separate account.';
+comment on column api_key.last_used_at is 'No longer written: the last use is in key_use.';
 
 comment on column api_key.rate_per_minute is 'Limit of this key; 0 for no limit, null for that of the service.';
 
@@ -2266,3 +2266,41 @@ create unlogged table rate_usage (
 comment on table rate_usage is 'Rate limit counts of each running instance, read by the others. Unlogged, since they expire soon.';
 
 CREATE INDEX rate_usage_updated ON public.rate_usage USING btree (updated_at);
+
+create table key_use (
+  public_id text not null,
+  last_used_at timestamp with time zone not null,
+  constraint key_use_pkey PRIMARY KEY (public_id)
+);
+
+comment on table key_use is 'Time of the last use of each API key, to the minute. No foreign key, which would lock the row of the key.';
+
+CREATE OR REPLACE FUNCTION public.note_used(ids text[], instants timestamp with time zone[])
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+  with added as (
+    insert into key_use (public_id, last_used_at)
+      select k.public_id, u.at
+        from unnest(ids, instants) as u (id, at) join api_key k on k.public_id = u.id
+        order by k.public_id
+      on conflict do nothing
+      returning public_id, last_used_at)
+  insert into key_audit (actor, action, public_id, after)
+    select key_actor(), 'first-used', public_id, jsonb_build_object('last_used_at', last_used_at)
+      from added;
+  with later as (
+    select k.public_id, u.at
+      from unnest(ids, instants) as u (id, at) join key_use k on k.public_id = u.id
+      where k.last_used_at < u.at
+      order by k.public_id for update of k)
+  update key_use k set last_used_at = later.at
+    from later where k.public_id = later.public_id and k.last_used_at < later.at;
+$function$
+;
+
+comment on function note_used(text[],timestamp with time zone[]) is 'Records the last use of keys, and their first use in the audit. The second array has the instants by id.';
+
+revoke execute on function note_used(text[],timestamp with time zone[]) from public;

@@ -199,7 +199,6 @@ interface ApiKey {
   expires_at: string | null;
   revoked_at: string | null;
   revoked_reason: string | null;
-  last_used_at: string | null;
   rate_per_minute: number | null;
   rate_burst: number | null;
   concurrent: number | null;
@@ -209,6 +208,11 @@ interface ApiKey {
 interface ApiKeyScope {
   api_key_id: number;
   scope: string;
+}
+
+interface KeyUse {
+  public_id: string;
+  last_used_at: string;
 }
 
 interface KeyAudit {
@@ -243,6 +247,7 @@ export interface Database {
   access_scope: AccessScope;
   api_key: ApiKey;
   api_key_scope: ApiKeyScope;
+  key_use: KeyUse;
   key_audit: KeyAudit;
   series_history: History<Series>;
   price_history: History<PriceRow>;

@@ -5,6 +5,7 @@ import type { RatesReader } from '../conversion/rates.ts';
 import type { Reads } from '../db/reads.ts';
 import { type Head, revisionText } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
+import { textCell } from '../std/csv.ts';
 import { mapped } from '../std/turns.ts';
 import { type MissingReader, withMissingRates } from './conversion/missing-rates.ts';
 import {
@@ -26,7 +27,7 @@ import type { Snapshot, SnapshotReader } from './snapshot.ts';
 import { type Answer, contentsOfAll, type RecordContext, type Writer } from './write/contents.ts';
 import { csvWriter } from './write/csv.ts';
 import { jsonWriter, ndjsonWriter } from './write/json.ts';
-import { columnsOf, headerRow, recordRows, textCell } from './write/rows.ts';
+import { columnsOf, headerRow, recordRows } from './write/rows.ts';
 import { checkTable, type TableSlices } from './write/table.ts';
 import { checkWide, wideSlices } from './write/wide.ts';
 

@@ -1,5 +1,7 @@
+import { resolve } from 'node:path';
+import pg from 'pg';
 import { serverAddressesOf } from '../config/addresses.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import { type Client, openClient } from '../db/client.ts';
 import type { EmbeddedOptions } from '../db/embedded/embedded.ts';
 
@@ -16,6 +18,7 @@ export interface ChosenDatabase {
  * Returns DATABASE_URL, or else the address of the embedded PostgreSQL of DATA_DIR, which it starts
  * unless it runs.
  * @param onOpen called with `starts` or `runs`, before the embedded server is used
+ * @throws ConfigError in production without DATABASE_URL
  */
 export async function chooseDatabase(
   config: Config,
@@ -29,9 +32,24 @@ export async function chooseDatabase(
       release: async () => {},
     };
   }
+  if (process.env['NODE_ENV'] === 'production') {
+    throw new ConfigError(
+      'DATABASE_URL: must be set with NODE_ENV=production; the embedded database is only for ' +
+        'trials and development',
+    );
+  }
   const { openEmbedded } = await import('../db/embedded/embedded.ts');
   const { url, notice, release } = await openEmbedded(config.DATA_DIR, { onOpen });
   return { url, isEmbedded: true, notice, release };
+}
+
+/** Names a database without secrets: `prices at db.example:5432`, or its folder if embedded. */
+export function databaseName({ url, isEmbedded }: ChosenDatabase, config: Config): string {
+  if (isEmbedded) return `embedded in ${resolve(config.DATA_DIR)}`;
+  // The driver adds what the address omits: PGHOST, PGPORT and PGDATABASE.
+  const servers = serverAddressesOf(url).map((each) => new pg.Client({ connectionString: each }));
+  const hosts = servers.map(({ host, port }) => `${host}:${port}`);
+  return `${servers[0]?.database} at ${hosts.join(', ')}`;
 }
 
 /** Opens a writing client without a statement timeout, for commands. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Config, configOf } from '../config/config.ts';
-import { secretsFromFiles } from '../config/environment.ts';
+import { misspeltSettings, misspeltText, secretsFromFiles } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 
 /*
@@ -23,9 +23,10 @@ function settingsFolder(): string {
  * Reads the settings: environment variables, with the file `.env` as defaults. A DATA_DIR from that
  * file, or the default one, is relative to the folder of the file. Secrets from files become
  * environment variables, because pg and the workers read them there.
+ * @param isStrict true to reject variables whose names are similar to those of settings
  * @throws ConfigError with a line for each invalid variable
  */
-export function readConfig(): Config {
+export function readConfig(isStrict = false): Config {
   const folder = settingsFolder();
   const file = join(folder, '.env');
   const dataDir = process.env['DATA_DIR'];
@@ -39,8 +40,15 @@ export function readConfig(): Config {
     // Empty instead of deleted: reading `.env` again would set a deleted variable.
     process.env[`${name}_FILE`] = '';
   }
-  return configOf(process.env, faults);
+  const misspelt = isStrict ? misspeltSettings(process.env).map(misspeltText) : [];
+  return configOf(process.env, [...faults, ...misspelt]);
 }
+
+/**
+ * Reads the settings of a command. Without the misspelt one, it could change another database.
+ * @throws ConfigError with a line for each invalid or misspelt variable
+ */
+export const readCommandConfig = (): Config => readConfig(true);
 
 /** True if the environment has a value for a setting. */
 export const isSet = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';

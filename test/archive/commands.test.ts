@@ -25,7 +25,7 @@ t.test('an export and an import by command, with a report', async (t) => {
   t.equal(report.manifestSha256, createHash('sha256').update(manifest).digest('hex'));
   t.match(
     exported.stderr,
-    /^\d+ % · \w+ · [\d,]+ of [\d,]+ rows · [\d,]+ rows\/s · \d+:\d\d left\n/,
+    /^Database: .+\n\d+ % · \w+ · [\d,]+ of [\d,]+ rows · [\d,]+ rows\/s · \d+:\d\d left\n/,
   );
   t.match(exported.stderr, /\n100 % · [^\n]+\n$/);
   const twice = await prices(t, { DATABASE_URL: url }, 'db', 'export', folder);
@@ -37,7 +37,7 @@ t.test('an export and an import by command, with a report', async (t) => {
   t.match(taken, {
     code: 0,
     stdout: /^Imported \d+ tables, [\d,]+ rows, [\d.]+ MB \(cobalt, nickel; revision \w+\.3\)\.\n/,
-    stderr: /^\d+ % · checking [\w.]+ · [\d.]+ MB of [\d.]+ MB/,
+    stderr: /^Database: .+\n\d+ % · checking [\w.]+ · [\d.]+ MB of [\d.]+ MB/,
   });
   const { rows } = await target.pool.query('select count(*)::integer as count from series');
   t.equal(rows[0].count, report.tables.series);

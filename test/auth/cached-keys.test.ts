@@ -73,7 +73,7 @@ t.test('a key is not read again before it changes, nor because it was used', asy
       where public_id = '${id}'`);
   });
   t.same(await ask(key), [200, undefined]);
-  await database.pool.query('update api_key set last_used_at = now()');
+  await database.pool.query(`select note_used('{${id}}', array[now()])`);
   t.same(await ask(key), [200, undefined]);
   await database.pool.query("update api_key set name = 'renamed'");
   t.same(await ask(key), [401, 'api_key_revoked']);

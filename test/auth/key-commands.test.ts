@@ -1,5 +1,9 @@
 import t from 'tap';
+import { showKey } from '../../src/auth/keys/info.ts';
+import { createKey } from '../../src/auth/keys/keys.ts';
 import { testDatabase } from '../support/database/database.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
+import { roledDatabase } from '../support/database/roles.ts';
 import { prices } from '../support/process/programs.ts';
 
 t.test('the printed audit shows which scopes a key was granted', async (t) => {
@@ -62,10 +66,35 @@ t.test('times are shown to the second in UTC, with the key that replaces another
   const { id } = JSON.parse(created.stdout);
   const rotated = await run('rotate', id, '--expires', '2190-12-31');
   const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
-  t.match(rotated.stderr, new RegExp(`^The key ${id} works until ${time}\\.\\n$`));
+  t.match(rotated.stderr, new RegExp(`\\nThe key ${id} works until ${time}\\.\\n$`));
   t.match(rotated.stdout, new RegExp(`^created {2}${time}\nexpires {2}2190-12-31T23:59:59Z$`, 'm'));
   const replacement = /^id {7}(\w+)$/m.exec(rotated.stdout)?.[1];
   t.match((await run('show', id)).stdout, `\nreplaced by ${replacement}\n`);
   t.match((await run('list')).stdout, new RegExp(` ${time} +never `));
   t.match((await run('audit')).stdout, new RegExp(`^${time} `, 'm'));
+});
+
+t.test('a revocation that waits for a lock ends, and names its holder', async (t) => {
+  const database = await roledDatabase(t);
+  const { id } = await createKey(database.db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
+  const revoke = (DATABASE_URL: string) =>
+    prices(t, { DATABASE_URL }, 'keys', 'revoke', id, '--reason', 'leaked', '--json');
+  const outcomes = await inTransaction(database.pool, async (holder) => {
+    await holder.query("set local application_name = 'pgAdmin 4'");
+    await holder.query('select from api_key for update');
+    const { rows } = await holder.query('select pg_backend_pid() as pid, current_user as name');
+    const holding = `process ${rows[0].pid} \\(account ${rows[0].name}, pgAdmin 4`;
+    const named = `the keys were locked for 5 s by ${holding}`;
+    const both = await Promise.all([revoke(database.url), revoke(database.urlOf('keys'))]);
+    return { named, both };
+  });
+  const { named, both } = outcomes;
+  t.match(both[0], {
+    code: 4,
+    stdout: '',
+    stderr: new RegExp(`${named}, since 20\\S+Z\\); nothing`),
+  });
+  t.match(both[1], { code: 4, stdout: '', stderr: new RegExp(`${named}[,)][^;]*; nothing`) });
+  t.match(await showKey(database.db, id), { status: 'active' });
+  t.match(await revoke(database.urlOf('keys')), { code: 0 });
 });

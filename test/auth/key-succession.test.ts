@@ -86,10 +86,10 @@ t.test('a key that replaces several keys is reported once, with the newest of th
 t.test('an audit of a key that never was is refused, as it is to show it', async (t) => {
   const { db, pool, url: DATABASE_URL } = await testDatabase(t);
   for (const command of ['audit', 'show', 'rotate']) {
-    t.same(await prices(t, { DATABASE_URL }, 'keys', command, 'nosuchidxx'), {
+    t.match(await prices(t, { DATABASE_URL }, 'keys', command, 'nosuchidxx'), {
       code: 2,
-      stdout: '',
-      stderr: 'commodity-prices: there is no key with the id nosuchidxx\n',
+      stdout: /^$/,
+      stderr: /^Database: .+\ncommodity-prices: there is no key with the id nosuchidxx\n$/,
     });
   }
   t.same(await readAudit(db, { limit: 10 }), [], 'an audit of all may be empty');

@@ -106,7 +106,7 @@ t.test('a wrong command line is exit code 2 and says what is wrong', async (t) =
 t.test('keys are made, listed, shown and revoked', async (t) => {
   const { url: DATABASE_URL } = await testDatabase(t);
   const keys = (...args: string[]) => prices(t, { DATABASE_URL }, 'keys', ...args);
-  t.match(await keys('list', '--json'), { code: 0, stdout: '[]\n', stderr: '' });
+  t.match(await keys('list', '--json'), { code: 0, stdout: '[]\n', stderr: /^Database: .+\n$/ });
 
   const scopes = ['--scope', 'prices:nickel,prices:cobalt', '--scope', 'prices:copper'];
   const created = await keys('create', '--name', 'desk 4', ...scopes, '--expires', '30', '--json');

@@ -15,7 +15,7 @@ t.test('the command reports data that would be lost, and a newer schema', async 
     const { code, stderr } = await migrate('--down', '--yes');
     if (code === 0) continue;
     t.equal(code, 3);
-    t.match(stderr, /^commodity-prices: rolling back \S+ would lose [^\n]*\n$/);
+    t.match(stderr, /^Database: [^\n]+\ncommodity-prices: rolling back \S+ would lose [^\n]*\n$/);
     break;
   }
   t.ok((await pool.query('select from series limit 1')).rowCount);
@@ -36,7 +36,7 @@ t.test('the command reports a file that has changed since it ran', async (t) => 
     t.same([code, stdout], [1, '']);
     t.match(
       stderr,
-      /^commodity-prices: migrations\/0002-reference\.ts has changed since it ran [^\n]*\n$/,
+      /^Database: .+\ncommodity-prices: migrations\/0002-reference\.ts has changed since .+\n$/,
     );
   }
   const status = await prices(t, { DATABASE_URL }, 'db', 'migrate', '--status');

@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs';
 import t from 'tap';
 import { misspeltSettings } from '../../src/config/environment.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
-import { startService } from '../support/process/programs.ts';
+import { dataFolder, startService } from '../support/process/programs.ts';
 
 /** Environment variables of systems, tools and other programs. */
 const OF_OTHERS = `PATH HOME HOSTNAME HOSTTYPE PWD OLDPWD USER LOGNAME SHELL SHLVL TERM EDITOR LANG
@@ -67,4 +68,17 @@ t.test('each of several unusable settings has a line', async (t) => {
   const lines = service.stderr().trimEnd().split('\n');
   t.match(lines, [/: PORT: "abc"/, /: DATABASE_URL: /, /: LOG_LEVEL: "loud"/]);
   t.equal(lines.length, 3);
+});
+
+t.test('a misspelt DATABASE_URL starts no service on an embedded database', async (t) => {
+  const DATA_DIR = await dataFolder(t);
+  for (const name of ['DATABASE_ULR', 'DATABASE_URL_FIEL']) {
+    const service = startService(t, { DATA_DIR, [name]: 'hunter2' });
+    t.equal(await service.ended, 2);
+    t.match(
+      service.stderr(),
+      new RegExp(`^commodity-prices: ${name} is not a setting [^\\n]+\\n$`),
+    );
+  }
+  t.notOk(existsSync(DATA_DIR));
 });

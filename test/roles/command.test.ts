@@ -33,7 +33,7 @@ t.test('the command makes the accounts, with passwords that it never shows', asy
   const input = Object.entries(secrets).map((line) => `${line.join(' ')}\n`);
   const args = ['--prefix', prefix, '--passwords'];
   const result = await roles(url, input.join(''), ...args);
-  t.match(result, { code: 0, stderr: '' });
+  t.match(result, { code: 0, stderr: /^Database: .+\n$/ });
   t.match(result.stdout, `${prefix}_migrator, ${prefix}_loader, ${prefix}_usage`);
   t.match(result.stdout, `Passwords were set for ${prefix}_service, ${prefix}_loader.`);
   t.notMatch(result.stdout, /secret|ecret/);

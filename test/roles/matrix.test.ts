@@ -19,7 +19,7 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
   },
   usage: {
     insert: ['rate_usage'],
-    update: ['api_key.last_used_at', 'rate_usage'],
+    update: ['rate_usage'],
     delete: ['rate_usage'],
   },
   service: {},
@@ -114,7 +114,7 @@ t.test('keys and prices are read by those who need them', async (t) => {
   const read = async (login: Login) =>
     (await rightsOf(pool, roleName(prefix, login), ['select']))['select'];
   t.same(await read('service'), all, 'the service reads everything, later tables too');
-  const keys = ['api_key', 'api_key_scope', 'key_audit', 'rate_usage'];
+  const keys = ['api_key', 'api_key_scope', 'key_audit', 'key_use', 'rate_usage'];
   const locks = ['kysely_migration_lock', 'seal_lock', 'write_lock'];
   const secret = [...keys, ...locks, 'migration_file'];
   t.same(
@@ -122,10 +122,18 @@ t.test('keys and prices are read by those who need them', async (t) => {
     all.filter((each) => !secret.includes(each)),
     'the loader sees no key',
   );
-  t.same(await read('usage'), ['api_key.last_used_at', 'api_key.public_id', 'rate_usage']);
+  t.same(await read('usage'), ['rate_usage']);
   t.same(
     await read('keys'),
-    ['access_scope', 'api_key', 'api_key_scope', 'key_audit', 'kysely_migration', 'market'],
+    [
+      'access_scope',
+      'api_key',
+      'api_key_scope',
+      'key_audit',
+      'key_use',
+      'kysely_migration',
+      'market',
+    ],
     'the account for keys reads no price',
   );
 });
@@ -144,6 +152,7 @@ t.test('functions with the rights of the owner are not executable by public', as
   const open = new Map<string, Login>([
     ['open_revision', 'loader'],
     ['note_denied', 'usage'],
+    ['note_used', 'usage'],
   ]);
   for (const { name, path, accounts } of rows) {
     t.match(path, /^search_path=pg_catalog, public, pg_temp/, name);

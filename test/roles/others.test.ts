@@ -1,10 +1,11 @@
 import t from 'tap';
-import { listKeys } from '../../src/auth/keys/info.ts';
-import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
+import { listKeys, showKey } from '../../src/auth/keys/info.ts';
+import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
 import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import { applyRoles, LOGINS, roleName } from '../../src/db/migrate/roles.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import { administer, setting, siblingUrl, testDatabase } from '../support/database/database.ts';
+import { inTransaction } from '../support/database/minimal-data.ts';
 import { accountPrefix, addressAs, clientAs, roledDatabase } from '../support/database/roles.ts';
 import { serviceOn } from '../support/http/service.ts';
 
@@ -34,13 +35,18 @@ t.test('the account for usage notes when a key was used, and no more', async (t)
   const database = await roledDatabase(t, { seeded: true });
   const { id } = await createKey(database.db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
   const { pool } = database.as('usage');
-  const note = 'update api_key set last_used_at = $1 where public_id = $2 returning last_used_at';
-  t.equal((await pool.query(note, ['2026-01-01T00:00:00Z', id])).rowCount, 1);
+  await pool.query('select note_used($1, $2)', [[id], ['2026-01-01T00:00:00Z']]);
+  t.match(await showKey(database.as('keys').db, id), { lastUsedAt: '2026-01-01T00:00:00Z' });
   for (const statement of [
     'select digest from api_key',
-    'select name from api_key',
+    'select public_id from api_key',
+    'select from api_key for share',
+    'update api_key set last_used_at = now()',
     'update api_key set revoked_at = now()',
     "insert into api_key (public_id) values ('0123456789')",
+    'select from key_use',
+    'delete from key_use',
+    'begin; lock table api_key in access share mode',
     'select from api_key_scope',
     'select from price',
     'select from service',
@@ -48,6 +54,36 @@ t.test('the account for usage notes when a key was used, and no more', async (t)
   ]) {
     await t.rejects(pool.query(statement), /permission denied/, statement);
   }
+});
+
+t.test('no open transaction of the account for usage delays the end of a key', async (t) => {
+  const database = await roledDatabase(t);
+  const { db } = database.as('keys');
+  const make = async () =>
+    (await createKey(db, { name: 'a', scopes: ['prices:*'], expiresAt: null })).id;
+  const ids = [await make(), await make(), await make()] as const;
+  const [revoked, rotated, deleted] = ids;
+  const note = 'select note_used($1, array[now(), now(), now()])';
+  const used = database.as('usage').pool;
+  await inTransaction(used, (session) => session.query(note, [ids]));
+  const holder = await used.connect();
+  t.teardown(() => holder.release());
+  // An attacker can lift the timeouts of the account, and repeats what the account may do.
+  await holder.query('set idle_in_transaction_session_timeout = 0');
+  await holder.query('begin');
+  await holder.query(note, [ids]);
+  await holder.query("select note_used($1, array_fill('2999-01-01'::timestamptz, '{3}'))", [ids]);
+  await holder.query("select note_denied($1, '{9,9,9}')", [ids]);
+  await holder.query('lock table rate_usage in access exclusive mode');
+  t.match(await revokeKey(db, revoked, 'leaked'), { status: 'revoked' });
+  t.ok(await rotateKey(db, rotated, { graceMs: 0, expiresAt: null }));
+  await inTransaction(database.pool, async (session) => {
+    await session.query("set local lock_timeout = '100ms'");
+    await session.query(`delete from api_key_scope s using api_key k
+      where k.id = s.api_key_id and k.public_id = '${deleted}'`);
+    await session.query(`delete from api_key where public_id = '${deleted}'`);
+  });
+  await holder.query('commit');
 });
 
 /** A new database without any table. */

@@ -51,10 +51,10 @@ t.test('a key is used by who leaves before its answer', async (t) => {
   const key = await keyFor(database, ['prices:*']);
   const lastUsed = async (): Promise<string | null> => {
     const { rows } = await database.pool.query(
-      'select last_used_at from api_key where public_id = $1',
+      'select last_used_at from key_use where public_id = $1',
       [publicIdOf(key)],
     );
-    return rows[0].last_used_at;
+    return rows[0]?.last_used_at ?? null;
   };
   await whileLocked(database, async () => {
     const leaver = new RawConnection(t, port);

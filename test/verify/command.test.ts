@@ -12,7 +12,7 @@ t.test('the account of the service verifies, and the exit code says what came of
     prices(t, { DATABASE_URL: database.urlOf('service') }, 'db', 'verify', ...args);
   const clean = await verify();
   // On a slow machine the command prints its progress.
-  t.match(clean, { code: 0, stderr: /^(\d+ of \d+: .+\n)*$/ });
+  t.match(clean, { code: 0, stderr: /^Database: .+\n(\d+ of \d+: .+\n)*$/ });
   t.match(clean.stdout, new RegExp(`^${RULES.length} rules looked at, none is broken \\(revision`));
   const { rows } = await database.pool.query('select revision_text(3) as revision');
   await inTransaction(database.pool, async (client) => {

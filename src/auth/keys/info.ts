@@ -75,8 +75,9 @@ async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
   const rows = await db
     .selectFrom('api_key')
     .leftJoin(replacedKeys(db).as('rotation'), 'rotation.replacement', 'api_key.public_id')
-    .select(['rotation.replaced', 'public_id', 'name', 'owner', scopesOfRow.as('scopes')])
-    .select(['created_at', 'expires_at', 'revoked_at', 'revoked_reason', 'last_used_at'])
+    .leftJoin('key_use', 'key_use.public_id', 'api_key.public_id')
+    .select(['rotation.replaced', 'api_key.public_id', 'name', 'owner', scopesOfRow.as('scopes')])
+    .select(['created_at', 'expires_at', 'revoked_at', 'revoked_reason', 'key_use.last_used_at'])
     .select(['rate_per_minute', 'rate_burst', 'concurrent'])
     .select(
       sql<string | null>`(select new.public_id from api_key new
@@ -86,7 +87,7 @@ async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
       sql<KeyInfo['status']>`case when revoked_at is not null then 'revoked'
         when expires_at <= now() then 'expired' else 'active' end`.as('status'),
     )
-    .$if(id !== undefined, (query) => query.where('public_id', '=', id ?? ''))
+    .$if(id !== undefined, (query) => query.where('api_key.public_id', '=', id ?? ''))
     .orderBy('api_key.id')
     .execute();
   return rows.map((row) => ({

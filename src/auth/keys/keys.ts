@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { scopesOf } from '../../catalog/scopes.ts';
+import { holdersText, isLockTimeout, LockedOutError } from '../../db/migrate/lock-holders.ts';
 import type { Database } from '../../db/schema.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
 import { newKey } from './format.ts';
@@ -41,17 +42,41 @@ function checkLimits(limits: KeyLimits | null): void {
   }
 }
 
-/** Runs one transaction. The audit triggers record its actor and reason. */
-const inAuditedTransaction = <T>(
+/** A change of a key writes few rows: a longer wait has a cause that an operator must end. */
+const LOCK_TIMEOUT_MS = 5_000;
+
+/** Matches sessions that may block a change of a key: they hold more than the lock of a reader. */
+const KEY_LOCKS = sql<boolean>`
+  relation in (to_regclass('public.api_key'), to_regclass('public.api_key_scope'),
+    to_regclass('public.service')) and mode <> 'AccessShareLock'
+    and pid not in (select pid from pg_locks where not granted)`;
+
+/**
+ * Runs one transaction. The audit triggers record its actor and reason.
+ * @throws LockedOutError if another session holds a lock for too long
+ */
+async function inAuditedTransaction<T>(
   db: Kysely<Database>,
   { actor = '', reason = '' }: KeyChange,
   work: (trx: Transaction<Database>) => Promise<T>,
-): Promise<T> =>
-  db.transaction().execute(async (trx) => {
-    await sql`select set_config('prices.actor', ${actor}, true),
-      set_config('prices.reason', ${reason}, true)`.execute(trx);
-    return work(trx);
-  });
+): Promise<T> {
+  try {
+    return await db.transaction().execute(async (trx) => {
+      await sql`select set_config('prices.actor', ${actor}, true),
+        set_config('prices.reason', ${reason}, true),
+        set_config('lock_timeout', ${String(LOCK_TIMEOUT_MS)}, true)`.execute(trx);
+      return await work(trx);
+    });
+  } catch (error) {
+    if (!isLockTimeout(error)) throw error;
+    throw new LockedOutError(
+      `the keys were locked for ${LOCK_TIMEOUT_MS / 1_000} s by ` +
+        `${await holdersText(db, KEY_LOCKS)}; nothing was changed: end that session, and run the ` +
+        'command again',
+      { cause: error },
+    );
+  }
+}
 
 /** Inserts a new key. Returns its row id, text and public id. */
 async function insertKey(trx: Transaction<Database>, request: KeyRequest) {

@@ -2,13 +2,7 @@ import type pg from 'pg';
 
 const MINUTE_MS = 60_000;
 
-/** Never moves a time back: instances report in any order. */
-const WRITE_USED = `
-update api_key set last_used_at = used.at
-  from unnest($1::text[], $2::timestamptz[]) as used (public_id, at)
-  where api_key.public_id = used.public_id
-    and (last_used_at is null or last_used_at < used.at)`;
-
+const WRITE_USED = 'select note_used($1::text[], $2::timestamptz[])';
 const WRITE_DENIED = 'select note_denied($1::text[], $2::integer[])';
 
 /** Maximum number of counted ids, about 100 bytes each: guessed ids are unlimited. */

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isZip } from '../../ingest/parsing/zip.ts';
-import { readConfig } from '../../process/environment.ts';
+import { readCommandConfig } from '../../process/environment.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 
 /** A failed download. The message is one line with the setting and the reason. */
@@ -110,7 +110,7 @@ function temporaryFolder(): string {
  * @throws DownloadError
  */
 export async function fetchEcb(): Promise<string> {
-  const { ECB_URL, FETCH_TIMEOUT_MS, FETCH_BYTES_MAX } = readConfig();
+  const { ECB_URL, FETCH_TIMEOUT_MS, FETCH_BYTES_MAX } = readCommandConfig();
   const bytes = await download({
     setting: 'ECB_URL',
     url: ECB_URL,

@@ -115,7 +115,7 @@ async function loadFiles(
       doneCode = reportUnconfirmed(report) || doneCode;
     }
   };
-  await withDatabase(loadAll).catch((error: unknown) => {
+  await withDatabase(loadAll, { quiet: quiet || fetch }).catch((error: unknown) => {
     // Earlier files stay loaded when a later one cannot be read, so their reports are printed.
     if (reports.length > 0) printAnswer(answerOf(), asJson);
     throw error;

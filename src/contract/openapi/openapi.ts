@@ -124,7 +124,8 @@ const PRICES = paragraphs(
     'CSV follows RFC 4180 in UTF-8: one row for each price and date, and one without date and',
     'values for a price without points. Every response has all columns in the same order; new',
     'columns are added at the end. A text that begins with = + - @, a tab or a carriage return',
-    'gets a leading apostrophe.',
+    'gets a leading apostrophe, as does its part after a semicolon, a tab or a line break. A code',
+    'is sent in a filter without it.',
   ],
 );
 

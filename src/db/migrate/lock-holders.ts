@@ -8,6 +8,10 @@ export class LockedOutError extends ExpectedError {
   override readonly exitCode = EXIT.locked;
 }
 
+/** True for `lock_not_available`: a lock was not free for `lock_timeout`. */
+export const isLockTimeout = (error: unknown): boolean =>
+  (error as { code?: string } | null)?.code === '55P03';
+
 /** Wait for a lock after which its holders are reported. */
 export const REPORT_HOLDERS_MS = 2_000;
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { access, link, rename, rm } from 'node:fs/promises';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
+import { textCell } from '../../std/csv.ts';
 import type { LoadProblem } from './load-error.ts';
 import type { SourceFile } from './source-file.ts';
 
@@ -61,13 +62,8 @@ class LineSet {
   }
 }
 
-const field = (value: string | number | null): string => {
-  const text = String(value ?? '');
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-};
-
 const csvLine = (values: readonly (string | number | null)[]): Buffer =>
-  Buffer.from(`${values.map(field).join(',')}\n`);
+  Buffer.from(`${values.map((each) => textCell(each === null ? null : String(each))).join(',')}\n`);
 
 /** `--rejects` is not possible: its file exists, or the loaded file has no lines. */
 class RejectsError extends ExpectedError {

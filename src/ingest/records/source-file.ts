@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { chunksOf } from '../../std/chunks.ts';
@@ -28,15 +29,23 @@ export interface SourceFile {
   close(): Promise<void>;
 }
 
+/** Opening a named pipe would block a thread until a writer comes, and with it the exit. */
+const READ_AT_ONCE = constants.O_RDONLY | constants.O_NONBLOCK;
+
 /**
  * Opens a file for a load.
  * @throws the error of the operating system, or an Error for anything but a regular file
  */
 export async function openSource(path: string): Promise<SourceFile> {
-  const handle = await open(path, 'r');
+  const handle = await open(path, READ_AT_ONCE);
   try {
     const stat = await handle.stat();
-    if (!stat.isFile()) throw new Error(`${path} is not a regular file`);
+    if (!stat.isFile()) {
+      throw new Error(
+        `${path} is not a regular file; a load reads its file several times: save what a pipe ` +
+          'sends as a file first',
+      );
+    }
     const head = Buffer.alloc(Math.min(512, stat.size));
     await handle.read(head, 0, head.length, 0);
     return sourceFileOf(handle, path, stat.size, head);

@@ -4,6 +4,7 @@ import { NO_DAY } from '../../conversion/calendar.ts';
 import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
 import type { Receipt } from '../../conversion/outcome.ts';
 import type { Summary } from '../../conversion/summary.ts';
+import { textCell } from '../../std/csv.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ascii, ByteWriter } from './bytes.ts';
 import type { Contents, Description, RenderContext } from './contents.ts';
@@ -95,25 +96,6 @@ export function sharedValues(
     values[field] = nameOf(members, field);
   }
   return values;
-}
-
-/** First characters of a text that spreadsheets interpret as a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
-
-/**
- * Cells that RFC 4180 quotes, and those with a semicolon: spreadsheets of many countries separate
- * cells by it.
- */
-const QUOTED = /[",;\r\n]/;
-
-/**
- * Writes a text as a CSV cell. A text that a spreadsheet would interpret as a formula gets a
- * leading apostrophe, which marks text.
- */
-export function textCell(text: string | null): string {
-  if (text === null) return '';
-  const safe = FORMULA.test(text) ? `'${text}` : text;
-  return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 /** Maximum bytes of the cells of one point, without wide numbers. */

@@ -54,7 +54,7 @@ t.test('the command line that a refusal shows loads the file as it is printed', 
   await writeFile(file, `\ufeff${header}\r\nMCS2025,Nickel,2022,"25,815",W,,\r\n,,,,,,\r\n`);
   const refused = await prices(t, { DATABASE_URL }, 'load', 'usgs', file);
   t.equal(refused.code, 3);
-  const [problem, condition, line = ''] = refused.stderr.split('\n');
+  const [, problem, condition, line = ''] = refused.stderr.split('\n');
   t.match(problem, 'nickel 2027.csv:1: Price_Rotterdam_dt: No price of this name is known');
   t.equal(
     condition,

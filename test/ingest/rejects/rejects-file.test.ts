@@ -263,3 +263,12 @@ t.test('after jumps were set aside, none is left', async (t) => {
     }
   }
 });
+
+t.test('a spreadsheet runs no value of the reasons', async (t) => {
+  const database = await loadingDatabase(t);
+  const codes = points('=1+1,2026-01-08,1,2,3,', 'x;=1+1;y,2026-01-08,1,2,3,');
+  const { text, reasons } = await setAside(t, database, codes);
+  t.match(text, /^=1\+1,.*\nx;=1\+1;y,/m, 'the rows stay as they are');
+  t.match(reasons, /,2,code,'=1\+1,/);
+  t.match(reasons, /,3,code,"x;'=1\+1;y",/);
+});

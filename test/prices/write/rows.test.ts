@@ -1,6 +1,6 @@
 import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
-import { textCell } from '../../../src/prices/write/rows.ts';
+import { textCell } from '../../../src/std/csv.ts';
 import { seededDatabase, testDatabase } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { csvRecords, parseCsv } from '../../support/prices/csv.ts';

@@ -9,9 +9,16 @@ const GENERAL = ['product', 'priceCategory', 'frequency', 'unitOfMeasure', 'curr
 
 const SPANS = 'previous week fortnight month quarter halfYear year yearToDate'.split(' ');
 
-/** Escapes a text against formula injection in spreadsheets. */
-const safe = (text: string | null): string | null =>
-  text !== null && '=+-@\t\r'.includes(text.charAt(0)) && text !== '' ? `'${text}` : text;
+/** Escapes the parts of a text between separators against formula injection in spreadsheets. */
+const safe = (text: string | null): string | null => {
+  const parts = text?.split(/([;\t\r\n])/);
+  const escaped = parts?.map((part, at) => {
+    if (at % 2 === 1) return part;
+    const first = part.replace(/^["']*/, '').charAt(0) || (parts[at + 1] ?? '');
+    return first !== '' && '=+-@\t\r＝＋－＠'.includes(first) ? `'${part}` : part;
+  });
+  return escaped?.join('') ?? null;
+};
 
 const isReference = (value: unknown): value is { name: string } =>
   typeof value === 'object' && value !== null && 'id' in value && 'name' in value;
