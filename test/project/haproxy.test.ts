@@ -96,9 +96,7 @@ function connectionFrom(test: typeof t, port: number, from: string): Socket {
 function statusFrom(test: typeof t, port: number, from: string, headers = ''): Promise<number> {
   const socket = connectionFrom(test, port, from);
   socket.setTimeout(10_000, () => socket.destroy());
-  socket.write(
-    `GET /v3/prices HTTP/1.1\r\nHost: t\r\nx-api-key: ${service.key}\r\n${headers}\r\n`,
-  );
+  socket.write(`GET /v3/prices HTTP/1.1\r\nHost: t\r\nx-api-key: ${service.key}\r\n${headers}\r\n`);
   return new Promise((resolve) => {
     socket.once('data', (bytes) => {
       socket.destroy();
@@ -177,7 +175,9 @@ test('the number of connections of a network is a setting, and proxies have none
 });
 
 test('the addresses of a /64 of IPv6 are one network', async (t) => {
-  const hasIpv6 = Object.values(networkInterfaces()).flat().some((each) => each?.address === '::1');
+  const hasIpv6 = Object.values(networkInterfaces())
+    .flat()
+    .some((each) => each?.address === '::1');
   if (!hasIpv6) {
     t.comment('not run, as this machine has no IPv6');
     t.match(readFileSync(FILE, 'utf8'), 'track-sc0 src,ipmask(32,64)');
@@ -232,7 +232,9 @@ test('writers reach the server that Patroni names, and leave one that lost the r
   const database = (at: number) =>
     createServer((socket) => socket.on('error', () => {}).write(String(at)));
   const servers: Server[] = [];
-  t.teardown(() => servers.forEach((each) => each.close()));
+  t.teardown(() => {
+    for (const each of servers) each.close();
+  });
   const addressOf = async (server: Server) => {
     servers.push(server);
     return `127.0.0.1:${await portOf(server)}`;
