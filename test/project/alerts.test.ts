@@ -38,7 +38,11 @@ const rules: readonly Rule[] = parse(textOf(RULES)).groups.flatMap(
 const PROMTOOL = programOnPath(['promtool']);
 
 /** Runs promtool; a failed check is its output. */
-function promtool(test: typeof t, title: string, ...args: string[]): void {
+function promtool(
+  test: Pick<typeof t, 'comment' | 'equal'>,
+  title: string,
+  ...args: string[]
+): void {
   if (PROMTOOL === null) {
     test.comment(`${title}: not run, as this machine lacks promtool (apt-get install prometheus)`);
     return;

@@ -17,11 +17,13 @@ import { makeFolder } from '../support/run/folders.ts';
 /** Debian installs it in a folder that is not on the path of every account. */
 const HAPROXY = programOnPath(['haproxy']) ?? ['/usr/sbin/haproxy'].find(existsSync);
 const FILE = fileURLToPath(new URL('../../deploy/cluster/haproxy.cfg', import.meta.url));
+type Test = Parameters<Parameters<typeof t.test>[0]>[0];
+
 const PROXY = '127.0.0.9';
 const CDN = '192.0.2.7';
 
 /** Runs a test where the machine has HAProxy. */
-function test(title: string, run: (test: typeof t) => Promise<void>): void {
+function test(title: string, run: (test: Test) => Promise<void>): void {
   if (HAPROXY) void t.test(title, run);
   else t.comment(`${title}: not run, as this machine lacks HAProxy (apt-get install haproxy)`);
 }
@@ -42,7 +44,7 @@ async function freePort(): Promise<number> {
 }
 
 /** Starts HAProxy with the file of the cluster; all its nodes are the one service. */
-async function balancer(test: typeof t, env: Readonly<Record<string, string>> = {}, bind = '') {
+async function balancer(test: Test, env: Readonly<Record<string, string>> = {}, bind = '') {
   const [port, primaryPort] = [await freePort(), await freePort()];
   // The path of a socket has a limit of about 100 characters.
   const folder = await makeFolder();
@@ -85,7 +87,7 @@ async function balancer(test: typeof t, env: Readonly<Record<string, string>> = 
 }
 
 /** A connection from an address of this machine. */
-function connectionFrom(test: typeof t, port: number, from: string): Socket {
+function connectionFrom(test: Test, port: number, from: string): Socket {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from });
   socket.on('error', () => {});
   test.teardown(() => socket.destroy());
@@ -93,7 +95,7 @@ function connectionFrom(test: typeof t, port: number, from: string): Socket {
 }
 
 /** Status of a request on a connection of its own; 0 if it has no answer within ten seconds. */
-function statusFrom(test: typeof t, port: number, from: string, headers = ''): Promise<number> {
+function statusFrom(test: Test, port: number, from: string, headers = ''): Promise<number> {
   const socket = connectionFrom(test, port, from);
   socket.setTimeout(10_000, () => socket.destroy());
   socket.write(`GET /v3/prices HTTP/1.1\r\nHost: t\r\nx-api-key: ${service.key}\r\n${headers}\r\n`);
@@ -151,7 +153,7 @@ test('2,000 idle connections of one network leave room for other clients', async
   const isDecided = ({ pending, closed }: Socket) => closed || !pending;
   await until('each is open or closed', () => idle.every(isDecided));
   // Idle connections end after 15 seconds: a slow answer would not show that there was room.
-  const statuses = [];
+  const statuses: number[] = [];
   while (statuses.length < 75 && statuses.every((each) => each === 200)) {
     statuses.push(await statusFrom(t, port, '127.0.0.3'));
   }
