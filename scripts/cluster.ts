@@ -21,6 +21,7 @@ const FILES = join(ROOT, 'deploy/cluster');
 const PACKAGES = ['etcd-server', 'haproxy', 'patroni', 'postgresql'];
 const BINARIES = ['etcd', 'haproxy', 'patroni'];
 const PASSWORD = 'only-on-this-machine';
+const REST_ACCOUNT = 'patroni';
 const COUNT = 3;
 const NODE_FLAGS = ['--max-semi-space-size=16'];
 
@@ -252,6 +253,8 @@ export async function startCluster(
         PATRONI_ETCD3_HOSTS: `127.0.0.1:${etcdPort}`,
         PATRONI_RESTAPI_LISTEN: `127.0.0.1:${restPort}`,
         PATRONI_RESTAPI_CONNECT_ADDRESS: `127.0.0.1:${restPort}`,
+        PATRONI_RESTAPI_USERNAME: REST_ACCOUNT,
+        PATRONI_RESTAPI_PASSWORD: PASSWORD,
         PATRONI_POSTGRESQL_LISTEN: `127.0.0.1:${port}`,
         PATRONI_POSTGRESQL_CONNECT_ADDRESS: `127.0.0.1:${port}`,
         PATRONI_POSTGRESQL_DATA_DIR: join(home, 'data'),
@@ -396,7 +399,7 @@ export async function startCluster(
         servers.flatMap((each, at) => [
           [`NODE${at + 1}`, `127.0.0.1:${nodes[at]?.port}`],
           [`POSTGRES${at + 1}`, `127.0.0.1:${each.port}`],
-          [`PATRONI${at + 1}_PORT`, String(each.restPort)],
+          [`PATRONI${at + 1}`, `127.0.0.1:${each.restPort}`],
         ]),
       ),
     }),
@@ -441,6 +444,9 @@ export async function startCluster(
     const { restPort } = await primary();
     const answer = await fetch(`http://127.0.0.1:${restPort}/config`, {
       method: 'PATCH',
+      headers: {
+        authorization: `Basic ${Buffer.from(`${REST_ACCOUNT}:${PASSWORD}`).toString('base64')}`,
+      },
       body: JSON.stringify(change),
     });
     if (!answer.ok) throw new Error(`Patroni answers ${answer.status} ${await answer.text()}`);

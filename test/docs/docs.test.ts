@@ -175,7 +175,10 @@ t.test('every setting that is named exists', async (t) => {
     others.test(word) ||
     // Constants of the code, and a variable of Compose.
     (path === 'CONTRIBUTING.md' && CODE.has(word)) ||
-    word === 'CLUSTER_PORT' ||
+    // Variables of Compose and HAProxy.
+    ['CLUSTER_PORT', 'ETCD_PASSWORD', 'NETWORK_CONNECTIONS_MAX', 'TRUSTED_PROXIES'].includes(
+      word,
+    ) ||
     (path === 'CHANGELOG.md' && word in REMOVED_SETTINGS);
   for (const { path, text } of documents) {
     const named = wordsOf(text).filter((word) => /^[A-Z]+(_[A-Z]+)+$/.test(word));

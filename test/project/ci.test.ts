@@ -7,6 +7,8 @@ import { programOnPath } from '../support/process/browser.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../.ci/run', import.meta.url));
 
+const DEPLOYMENT = ['openssl', 'haproxy', 'promtool'];
+
 /** A stub of npm: the test is about the script, not about its commands. */
 const npm = (failing: string): string => `#!/bin/sh
 test "$*" = test && echo '5 passed, 0 failed'
@@ -18,7 +20,7 @@ t.test('the last line of a run counts, whatever fails, and so does the exit code
   copyFileSync(SCRIPT, join(folder, '.ci', 'run'));
   const env = { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}` };
   // Everything it would install is present.
-  for (const program of ['chromium-headless-shell', 'Rscript', 'python3']) {
+  for (const program of ['chromium-headless-shell', 'Rscript', 'python3', ...DEPLOYMENT]) {
     writeFileSync(join(folder, 'bin', program), '#!/bin/sh\n', { mode: 0o755 });
   }
   const expected = [
@@ -48,6 +50,7 @@ t.test('a run fails where Chromium cannot be installed', async (t) => {
     'apt-get': '#!/bin/sh\nexit 100\n',
     Rscript: '#!/bin/sh\n',
     python3: '#!/bin/sh\n',
+    ...Object.fromEntries(DEPLOYMENT.map((name) => [name, '#!/bin/sh\n'])),
   };
   for (const [name, text] of Object.entries({ ...own, sudo: '#!/bin/sh\nexit 1\n' })) {
     writeFileSync(join(bin, name), text, { mode: 0o755 });

@@ -6,21 +6,27 @@ interface Container {
   readonly image?: string;
   readonly read_only?: boolean;
   readonly cap_drop?: readonly string[];
+  readonly cap_add?: readonly string[];
+  readonly command?: string | readonly string[];
   readonly tmpfs?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly logging?: { readonly options?: Readonly<Record<string, string>> };
-  readonly networks?: readonly string[];
+  readonly networks?: readonly string[] | Readonly<Record<string, unknown>>;
   readonly dns_opt?: readonly string[];
   readonly network_mode?: string;
   readonly volumes?: readonly string[];
 }
 
+const CLUSTER = new URL('../../deploy/cluster/', import.meta.url);
 const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8');
 const compose = parse(text, { merge: true }) as {
   readonly services: Readonly<Record<string, Container>>;
   readonly networks: Readonly<Record<string, { readonly internal?: boolean } | null>>;
 };
 const containers = Object.entries(compose.services);
+
+const networksOf = ({ networks = [] }: Container): readonly string[] =>
+  Array.isArray(networks) ? networks : Object.keys(networks);
 
 t.test('docker-compose.yml has no password, and none by default', async (t) => {
   for (const [name, { environment = {} }] of containers) {
@@ -42,7 +48,8 @@ t.test('each container reads only the secrets that it needs, and one writes them
     name,
     volumes.filter((each) => each.includes('-secret:')).map((each) => each.split(':')),
   ]) as [string, string[][]][];
-  const all = ['database', 'service', 'keys', 'loader', 'grafana', 'replication'];
+  const cluster = ['replication', 'patroni', 'etcd'];
+  const all = ['database', 'service', 'keys', 'loader', 'grafana', ...cluster];
   const three = (name: string, of: readonly string[]) =>
     Object.fromEntries([1, 2, 3].map((at) => [`${name}${at}`, of]));
   const needed: Readonly<Record<string, readonly string[]>> = {
@@ -56,7 +63,8 @@ t.test('each container reads only the secrets that it needs, and one writes them
     'cluster-setup': ['database', 'service', 'keys', 'loader'],
     'cluster-keys': ['keys'],
     'cluster-load': ['loader'],
-    ...three('postgres', ['database', 'replication']),
+    etcd: ['etcd'],
+    ...three('postgres', ['database', ...cluster]),
     ...three('node', ['service']),
   };
   for (const [name, mounted] of secrets) {
@@ -81,24 +89,56 @@ t.test('the log of each container has a limit', async (t) => {
 
 t.test('the database and the monitoring are on networks apart', async (t) => {
   const on = (network: string): string[] =>
-    containers.filter(([, { networks }]) => networks?.includes(network)).map(([name]) => name);
+    containers.filter(([, each]) => networksOf(each).includes(network)).map(([name]) => name);
   t.same(on('database'), ['database', 'setup', 'service', 'keys', 'load']);
   const nodes = ['node1', 'node2', 'node3'];
   t.same(on('monitoring'), ['service', 'prometheus', 'grafana', ...nodes]);
   t.same(on('front'), ['service', 'load', 'cluster-load', 'haproxy']);
-  const servers = ['etcd', 'postgres1', 'postgres2', 'postgres3', 'cluster-setup'];
-  t.same(on('cluster'), [...servers, ...nodes, 'cluster-keys', 'cluster-load', 'haproxy']);
+  const servers = ['postgres1', 'postgres2', 'postgres3'];
+  const others = ['cluster-keys', 'cluster-load', 'haproxy'];
+  t.same(on('cluster'), [...servers, 'cluster-setup', ...nodes, ...others]);
+  t.same(on('patroni'), [...servers, 'haproxy'], "Patroni's REST API");
+  t.same(on('consensus'), ['etcd', ...servers]);
   t.same(compose.services['database']?.networks, ['database']);
   t.same(compose.networks['database'], { internal: true });
-  t.same(compose.networks['cluster'], { internal: true });
+  for (const network of ['cluster', 'patroni', 'consensus']) {
+    t.same(compose.networks[network], { internal: true });
+  }
   for (const [name, { networks, network_mode: mode }] of containers) {
     t.ok(networks || mode === 'none', `${name} is on no other network`);
   }
+  for (const server of servers) {
+    const alias = server.replace('postgres', 'patroni');
+    t.match(compose.services[server]?.networks, { patroni: { aliases: [alias] } });
+    t.match(compose.services['haproxy']?.environment, { [alias.toUpperCase()]: `${alias}:8008` });
+  }
+});
+
+t.test("Patroni's REST API listens on its own network, with a password as etcd", async (t) => {
+  const script = readFileSync(new URL('with-passwords.sh', CLUSTER), 'utf8');
+  t.match(script, /^rest=patroni\$\{name#postgres\}:8008$/m);
+  t.match(script, /PATRONI_RESTAPI_LISTEN="\$rest"/);
+  for (const [account, secret] of [
+    ['RESTAPI', 'patroni'],
+    ['ETCD3', 'etcd'],
+    ['SUPERUSER', 'database'],
+    ['REPLICATION', 'replication'],
+  ]) {
+    t.match(script, `PATRONI_${account}_PASSWORD=$(cat /secrets/${secret}/password)`);
+    for (const server of ['postgres1', 'postgres2', 'postgres3']) {
+      t.match(compose.services[server]?.environment, { [`PATRONI_${account}_USERNAME`]: /^\w+$/ });
+    }
+  }
+  t.match(compose.services['etcd'], { command: ['/app/deploy/cluster/etcd.sh'] });
+  const etcd = readFileSync(new URL('etcd.sh', CLUSTER), 'utf8');
+  const [first = '', later = ''] = etcd.split('etcdctl auth enable');
+  t.notMatch(first, '0.0.0.0', 'etcd has its password before others reach it');
+  t.match(later, /^exec etcd --listen-client-urls http:\/\/0\.0\.0\.0:2379 /m);
 });
 
 t.test('HAProxy uses the name of a node for two servers of a backend', async (t) => {
-  const path = new URL('../../deploy/cluster/haproxy.cfg', import.meta.url);
-  const [, nodes = ''] = readFileSync(path, 'utf8').split(/^backend /m);
+  const file = readFileSync(new URL('haproxy.cfg', CLUSTER), 'utf8');
+  const nodes = file.split(/^backend /m).find((each) => each.startsWith('nodes\n')) ?? '';
   const servers = [...nodes.matchAll(/^ +server (\w+) "(\$\{NODE\d\})"/gm)];
   const addresses = servers.map(([, , address = '']) => address);
   t.equal(addresses.length, 6);
@@ -116,12 +156,12 @@ t.test('the servers of the cluster do not wait long for the name of a stopped on
 });
 
 t.test('every container of the program is read-only and without rights', (t) => {
-  const own = Object.entries(compose.services).filter(
-    ([, { image }]) => image === 'commodity-prices',
-  );
-  t.ok(own.length >= 5);
-  for (const [name, { read_only: isReadOnly, cap_drop: dropped, tmpfs }] of own) {
-    t.same([isReadOnly, dropped, tmpfs], [true, ['ALL'], ['/tmp']], name);
+  const images = ['commodity-prices', 'commodity-prices-cluster'];
+  const own = containers.filter(([, { image = '' }]) => images.includes(image));
+  t.ok(own.length >= 16);
+  for (const [name, { read_only: isReadOnly, cap_drop: dropped, tmpfs, cap_add: added }] of own) {
+    t.same([isReadOnly, dropped, tmpfs?.[0]], [true, ['ALL'], '/tmp'], name);
+    t.same(added, undefined, `${name} needs no capability`);
   }
   const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8');
   t.match(dockerfile, /^FROM node:\d+\.\d+-slim$/m, 'the base image has a minor version');
