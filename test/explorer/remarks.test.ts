@@ -1,0 +1,30 @@
+import t from 'tap';
+import { testDatabase } from '../support/database/database.ts';
+import { explorerOn, settled } from '../support/process/explorer.ts';
+import { addPrice, commit, putPoints, putRates } from '../support/prices/sample-writes.ts';
+
+const database = await testDatabase(t, { seeded: true });
+await commit(database.pool, async (client) => {
+  await putRates(client, 'ECB', 'USD', { '2026-06-01': '1.25' });
+  for (const market of ['nickel', 'copper']) {
+    const code = `M-${market}`;
+    await addPrice(client, { code, currency: 'USD', unit: 'tonne', market });
+    const days = ['2026-05-29', '2026-06-01', '2026-06-02', '2026-06-30'] as const;
+    await putPoints(client, code, ...days.map((day) => [day, null, '100', null] as const));
+  }
+});
+const explorer = await explorerOn(t, database);
+
+t.test('missing rates of several markets are one remark, with the sum of the points', async (t) => {
+  const { page } = await explorer.open(t);
+  const chosen = 'price=nickel/M-nickel&price=copper/M-copper&currency=EUR';
+  await page.goto(`${explorer.address}/explorer#key=${explorer.key}&${chosen}`);
+  await settled(page);
+  const remarks = page.locator('details.note');
+  t.equal(await remarks.count(), 1);
+  t.equal(await remarks.locator('summary').innerText(), 'One remark of the service');
+  t.match(await remarks.locator('li').allInnerTexts(), [
+    'No rate of USD for 4 of 8 points, from 2026-05-29 to 2026-06-30 (nickel 2 of 4, copper 2 of 4); ' +
+      'the newest one is of 2026-06-01',
+  ]);
+});
