@@ -377,6 +377,31 @@ t.test('missing rates are those of an independent calculation', async (t) => {
   );
 });
 
+t.test('the first five stretches are listed, and the others counted', async (t) => {
+  const first = (month: number) => `2010-${String(month).padStart(2, '0')}-01`;
+  const months = Array.from({ length: 12 }, (_, index) => first(index + 1));
+  await commit(twins.database.pool, async (client) => {
+    await putRates(client, 'ECB', 'INR', Object.fromEntries(months.map((day) => [day, '80'])));
+    await addPrice(client, { code: 'M-INR', currency: 'INR', unit: 'tonne' });
+    const points = days('2010-01-01', '2010-12-31').map((day) => [day, null, '1', null] as const);
+    await putPoints(client, 'M-INR', ...points);
+  });
+  await fill(twins);
+  const { json } = await ask(
+    t,
+    { codes: ['M-INR', 'M-EUR'] },
+    { currency: 'EUR', includeSeries: true },
+  );
+  const [warning] = missingIn(json);
+  t.match(warning, {
+    pointsWithoutRate: 365 - 12 * 8,
+    pointsRequested: 365,
+    moreStretches: 7,
+    detail: / 2010-05-09 to 2010-05-31 \(23\) and 7 more; its newest one is of 2010-12-01,/,
+  });
+  t.equal(warning.stretchesWithoutRate.length, 5);
+});
+
 t.test('nothing is read where the rates cover the dates, or no rate is needed', async (t) => {
   const readsOf = async (range: DateBounds, options: object) => {
     const before = statements.length;
