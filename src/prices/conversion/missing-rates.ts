@@ -236,7 +236,9 @@ function warningOf(source: string, rates: CurrencyRates, lacking: LackingCurrenc
   const text = stretchesText(listed, more);
   const needed = missing === 0 ? '' : `; ${missing} requested points need one: ${text}`;
   const isWithheld = lacking.kind === 'withheld';
-  const none = isWithheld ? 'for prices that are not samples: its rates are invented' : 'at all';
+  const none = isWithheld
+    ? 'for prices that are not samples, as its rates are invented: load published ones'
+    : 'at all';
   const detail =
     newest === null
       ? `${source} has no rate of ${iso} ${none}${needed}`

@@ -79,8 +79,8 @@ t.test('sample rates never convert a price that is not a sample', async (t) => {
   t.match(data[0].series, [{ mid: 100 }, { mid: 110.5 }]);
   t.equal(
     $metadata.warnings[0].detail,
-    'SAMPLE has no rate of USD for prices that are not samples: its rates are invented; ' +
-      '2 requested points need one: 2026-06-29 to 2026-06-30 (2)',
+    'SAMPLE has no rate of USD for prices that are not samples, as its rates are invented: load ' +
+      'published ones; 2 requested points need one: 2026-06-29 to 2026-06-30 (2)',
   );
   const omitted = await ask(t, ['OWN-1', SAMPLE], { ...SERIES, onUnconvertible: 'omit' });
   t.same(
