@@ -6,8 +6,8 @@ import { SEED_FORMAT } from '../../db/seed/format.ts';
 import { cachedByRevision } from '../../db/shared-work.ts';
 
 /**
- * Reads the ids of the sample prices of a market at a revision: prices that got points from seeds,
- * and have no point of another origin. The batch of a point decides, because nobody can edit it: a
+ * Reads the ids of the sample prices of a market at a revision: prices that seeds have made, without
+ * any point of another origin. The batch of a point decides, because nobody can edit it: a
  * description can be edited, and own numbers can be loaded under the code of a sample.
  */
 async function samplesOf(
@@ -20,7 +20,7 @@ async function samplesOf(
     with seeded as (
       select distinct g.price_id as id
       from load_batch as b join change_segment as g on g.revision = b.revision
-      where b.format = ${SEED_FORMAT} and g.points > 0 and g.revision <= ${at}
+      where b.format = ${SEED_FORMAT} and g.revision <= ${at}
         and g.market_id = (select id from market where slug = ${slug}))
     select id from seeded
     where ${requireCommit(revision)}
