@@ -1,7 +1,7 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
-import { explorerOn, settled } from '../support/process/explorer.ts';
 import { addPrice, commit, putPoints, putRates } from '../support/prices/sample-writes.ts';
+import { explorerOn } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });
 await commit(database.pool, async (client) => {
@@ -16,10 +16,8 @@ await commit(database.pool, async (client) => {
 const explorer = await explorerOn(t, database);
 
 t.test('missing rates of several markets are one remark, with the sum of the points', async (t) => {
-  const { page } = await explorer.open(t);
-  const chosen = 'price=nickel/M-nickel&price=copper/M-copper&currency=EUR';
-  await page.goto(`${explorer.address}/explorer#key=${explorer.key}&${chosen}`);
-  await settled(page);
+  const { page, show } = await explorer.open(t);
+  await show('price=nickel/M-nickel&price=copper/M-copper&currency=EUR');
   const remarks = page.locator('details.note');
   t.equal(await remarks.count(), 1);
   t.equal(await remarks.locator('summary').innerText(), 'One remark of the service');
