@@ -22,7 +22,7 @@ t.test('missing rates of several markets are one remark, with the sum of the poi
   t.equal(await remarks.count(), 1);
   t.equal(await remarks.locator('summary').innerText(), 'One remark of the service');
   t.match(await remarks.locator('li').allInnerTexts(), [
-    'No rate of USD for 4 of 8 points, from 2026-05-29 to 2026-06-30 (nickel 2 of 4, copper 2 of 4); ' +
-      'the newest one is of 2026-06-01',
+    'No rate of USD for 4 of 8 points, from 2026-05-29 to 2026-06-30 ' +
+      '(nickel 2 of 4, copper 2 of 4); the newest one is of 2026-06-01',
   ]);
 });

@@ -33,7 +33,7 @@ export interface SegmentPoints {
 }
 
 /** The requested points of some prices. */
-export interface RequestedPoints {
+interface RequestedPoints {
   /** By index of a segment. */
   readonly segments: ReadonlyMap<number, SegmentPoints>;
   /** Prices with requested points, none of which has a rate. */

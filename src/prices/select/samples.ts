@@ -6,8 +6,8 @@ import { SEED_FORMAT } from '../../db/seed/format.ts';
 import { cachedByRevision } from '../../db/shared-work.ts';
 
 /**
- * Reads the ids of the sample prices of a market at a revision: prices that seeds have made, without
- * any point of another origin. The batch of a point decides, because nobody can edit it: a
+ * Reads the ids of the sample prices of a market at a revision: prices that seeds have made,
+ * without any point of another origin. The batch of a point decides, because nobody can edit it: a
  * description can be edited, and own numbers can be loaded under the code of a sample.
  */
 async function samplesOf(

@@ -54,7 +54,8 @@ export interface Warning {
   /**
    * Set for `rates_missing`: the currency, the days of the points without a rate, and its newest
    * rate. The days are null if no point is requested. The newest rate is null if there is none.
-   * The first stretches of days without a rate that have requested points, and the number of others.
+   * The first stretches of days without a rate, with their requested points, and the number of
+   * further stretches.
    */
   readonly currency?: string;
   readonly firstDateWithoutRate?: string | null;

@@ -197,8 +197,9 @@ t.test('rates that end are reported, and May and June cannot be converted at all
       code: 'rates_missing',
       pointer: '/options/currency',
       detail:
-        'ECB has no rate of USD for 74 of 74 requested points: 2026-05-08 to 2026-06-19 (74); its ' +
-        'newest one is of 2026-04-30, and a rate applies to its own day and the 7 days after it',
+        'ECB has no rate of USD for 74 of 74 requested points: 2026-05-08 to 2026-06-19 (74); ' +
+        'its newest one is of 2026-04-30, and a rate applies to its own day and the 7 days ' +
+        'after it',
       suggestions: [],
       currency: 'USD',
       firstDateWithoutRate: '2026-05-08',

@@ -115,7 +115,8 @@ t.test('every answer that is converted by sample rates has a warning', async (t)
   t.same(codesOf(page), ['sample_rates']);
   t.same(codesOf(await ask(t, [SAMPLE], { currency: 'USD' })), [], 'no rate was used');
   const { app, key } = twins.plain;
-  const url = `/v3/prices/nickel?codes=${SAMPLE}&currency=EUR&lastObservations=1&includeSeries=true`;
+  const query = `codes=${SAMPLE}&currency=EUR&lastObservations=1&includeSeries=true`;
+  const url = `/v3/prices/nickel?${query}`;
   for (const format of ['csv', 'ndjson']) {
     const headers = { 'x-api-key': key };
     const plain = await app.inject({ url: `${url}&format=${format}`, headers });
