@@ -103,6 +103,7 @@ const usd = days.map((day) => decimals4(1.1 + 0.05 * Math.sin(day / 30)));
 const cny = days.map((day) => decimals4(7.7 + 0.3 * Math.cos(day / 50)));
 const RATES: RateTable = {
   source: 'bench',
+  kind: 'published',
   base: { id: 1, iso: 'EUR' },
   currencies: new Map([
     [2, currencyRates('USD', days.join(','), usd.join(','))],

@@ -39,6 +39,7 @@ import { feedOf } from './prices/changes/follow.ts';
 import { sqlMissing } from './prices/conversion/missing-rates.ts';
 import { marketPricesReader } from './prices/select/market-prices.ts';
 import { referenceReader } from './prices/select/references.ts';
+import { samplesReader } from './prices/select/samples.ts';
 import { sqlSelector } from './prices/select/select.ts';
 import { vocabularyReader } from './prices/select/vocabulary.ts';
 import { sqlSeries } from './prices/series/from-sql.ts';
@@ -127,6 +128,7 @@ function sourcesOf({ config, client }: AppOptions): Sources {
       }),
     ),
     vocabularies,
+    samples: samplesReader(db),
     select: sqlSelector(vocabularies, marketPricesReader(db)),
     series: sqlSeries(reads),
     missing: sqlMissing,

@@ -69,6 +69,7 @@ export const WARNINGS = {
   unmatched_value: 'A value of a filter that matches nothing in this market',
   not_yet_existing: 'A price that did not exist yet at the requested asOf or revision',
   rates_missing: 'Rates of a currency are missing for some of the requested points',
+  sample_rates: 'Numbers were converted by the invented rates of the demonstration',
   unconvertible_omitted: 'Records that cannot be converted as asked were left out',
   min_revision_unknown: 'x-min-revision names a revision of another history of the data',
   vat_included: 'Prices include value added tax, and so do the numbers they are converted to',

@@ -1143,7 +1143,7 @@ export interface components {
         /** @description A warning; further members depend on `code` */
         readonly Warning: {
             /** @enum {string} */
-            readonly code: "unmatched_value" | "not_yet_existing" | "rates_missing" | "unconvertible_omitted" | "min_revision_unknown" | "vat_included";
+            readonly code: "unmatched_value" | "not_yet_existing" | "rates_missing" | "sample_rates" | "unconvertible_omitted" | "min_revision_unknown" | "vat_included";
             /** @description The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, with the index of a list value: `/filters/regions/1`, `?regions/1` */
             readonly pointer: string;
             readonly detail: string;
@@ -1163,6 +1163,27 @@ export interface components {
             readonly firstDateWithoutRate?: string | null;
             readonly lastDateWithoutRate?: string | null;
             readonly lastDateWithRate?: string | null;
+            /** @description `rates_missing`: requested points without a rate */
+            readonly pointsWithoutRate?: number;
+            /** @description `rates_missing`: all requested points of the prices that need the currency */
+            readonly pointsRequested?: number;
+            /** @description `rates_missing`: the first stretches of days without a rate, by date */
+            readonly stretchesWithoutRate?: readonly {
+                /**
+                 * Format: date
+                 * @description First point
+                 */
+                readonly firstDate: string;
+                /**
+                 * Format: date
+                 * @description Last point
+                 */
+                readonly lastDate: string;
+                /** @description Points */
+                readonly points: number;
+            }[];
+            /** @description `rates_missing`: number of further stretches */
+            readonly moreStretches?: number;
         };
         readonly Metadata: {
             /** @description Slug of the market */
@@ -1431,6 +1452,8 @@ export interface components {
                 readonly asOf: string;
                 /** @description Source of the exchange rates that conversions use */
                 readonly source: string;
+                /** @description `sample_rates` if the rates are invented */
+                readonly warnings: readonly components["schemas"]["Warning"][];
             };
             readonly data: readonly components["schemas"]["CurrencyEntry"][];
         };
@@ -1486,6 +1509,8 @@ export interface components {
                 readonly asOf: string;
                 /** @description Source of the exchange rates that conversions use */
                 readonly source: string;
+                /** @description `sample_rates` if the rates are invented */
+                readonly warnings: readonly components["schemas"]["Warning"][];
                 /** @description Currency that the source quotes against; null if there is no such source */
                 readonly sourceBase: string | null;
                 readonly base: string;
@@ -3873,7 +3898,15 @@ export interface operations {
                      *       "$metadata": {
                      *         "revision": "k3f9a17hq2mx.3",
                      *         "asOf": "2026-07-01T06:30:00.114806Z",
-                     *         "source": "SAMPLE"
+                     *         "source": "SAMPLE",
+                     *         "warnings": [
+                     *           {
+                     *             "code": "sample_rates",
+                     *             "pointer": "",
+                     *             "detail": "The rates of SAMPLE are invented for demonstration, and so is every number converted by them; load published rates before you use any",
+                     *             "suggestions": []
+                     *           }
+                     *         ]
                      *       },
                      *       "data": [
                      *         {
@@ -4058,6 +4091,14 @@ export interface operations {
                      *         "revision": "k3f9a17hq2mx.3",
                      *         "asOf": "2026-07-01T06:30:00.114806Z",
                      *         "source": "SAMPLE",
+                     *         "warnings": [
+                     *           {
+                     *             "code": "sample_rates",
+                     *             "pointer": "",
+                     *             "detail": "The rates of SAMPLE are invented for demonstration, and so is every number converted by them; load published rates before you use any",
+                     *             "suggestions": []
+                     *           }
+                     *         ],
                      *         "sourceBase": "EUR",
                      *         "base": "USD",
                      *         "quote": "CNY",

@@ -4,7 +4,11 @@ import type { Segment } from '../conversion/rate-table.ts';
 import { summaryDays } from '../conversion/summary.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Sources } from '../prices/answer.ts';
-import type { MissingPoints, MissingReader } from '../prices/conversion/missing-rates.ts';
+import {
+  joinedPoints,
+  type MissingReader,
+  type SegmentPoints,
+} from '../prices/conversion/missing-rates.ts';
 import { isConverting, optionsOf, type PlanOptions } from '../prices/plan/options.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import type { SeriesSource } from '../prices/series/columns.ts';
@@ -15,7 +19,7 @@ import type { Sent, SentAnswers } from './answers.ts';
 import { type BookFormat, bookBody, daysOf, keptLength } from './body.ts';
 import type { Budget } from './budget.ts';
 import { type Edition, selectIn } from './edition.ts';
-import { type Block, columnsOfRanges, type Days, rangesIn } from './series.ts';
+import { type Block, columnsOfRanges, countWithin, type Days, rangesIn } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
 
 /** The first and last day of the points within some days; null if there are none. */
@@ -32,14 +36,17 @@ function pointsWithin(blocks: readonly Block[], { first, last }: Days): Days | n
 /** The days of the requested points of a price: the range, and single days for a summary. */
 function requestedIn(blocks: readonly Block[], plan: Parameters<MissingReader>[1]): Days[] {
   const { includeSeries, includeSummary } = plan.options;
-  const { first, last } = daysOf(plan);
-  const requested: Days[] = includeSeries ? [{ first, last }] : [];
+  const range = daysOf(plan);
+  const requested: Days[] = includeSeries ? [range] : [];
   if (!includeSummary) return requested;
   const upTo = (day: number): number | null =>
     pointsWithin(blocks, { first: -Infinity, last: day })?.last ?? null;
-  const latest = upTo(last);
+  const latest = upTo(range.last);
   if (latest === null) return requested;
-  return [...requested, ...summaryDays(latest, upTo).map((day) => ({ first: day, last: day }))];
+  // The range contains all other days that a summary needs.
+  const single = new Set(summaryDays(latest, upTo));
+  const before = [...single].filter((day) => !includeSeries || day < range.first);
+  return [...requested, ...before.map((day) => ({ first: day, last: day }))];
 }
 
 /** True if one segment with rates contains all points of a series. */
@@ -54,40 +61,43 @@ function isCovered(blocks: readonly Block[], segments: readonly Segment[]): bool
 /** Cost of checking the points of a price, in encoded points. */
 const PRICE_COST = 10;
 
-/** Finds requested points without a rate in an edition. Yields to the event loop when due. */
+/** Adds points of one price to those of a segment. */
+function addPoints(found: Map<number, SegmentPoints>, index: number, more: SegmentPoints): void {
+  const known = found.get(index);
+  found.set(index, known === undefined ? more : joinedPoints(known, more));
+}
+
+/** Counts requested points in an edition. Yields to the event loop when due. */
 const missingIn =
   (edition: Edition, turns: Turns): MissingReader =>
-  async ({ priceIds, segments }, plan) => {
-    const days = new Map<number, { first: number; last: number }>();
+  async ({ priceIds, segments }, plan, _revision, always) => {
+    const found = new Map<number, SegmentPoints>();
     const unconvertible: number[] = [];
+    const blocksOf = (id: number) => edition.prices.get(id)?.blocks ?? [];
+    if (!always && priceIds.every((id) => isCovered(blocksOf(id), segments))) {
+      return { segments: found, unconvertible };
+    }
     for (const id of priceIds) {
-      const blocks = edition.prices.get(id)?.blocks ?? [];
-      if (isCovered(blocks, segments)) continue;
+      const blocks = blocksOf(id);
+      const [begin = 0, end = -1] = [blocks[0]?.firstDay, blocks.at(-1)?.lastDay];
       let isMissing = false;
       let isConverted = false;
       for (const requested of requestedIn(blocks, plan)) {
         for (const [index, segment] of segments.entries()) {
-          const first = Math.max(segment.first, requested.first);
-          const last = Math.min(segment.last, requested.last);
-          const found = first <= last ? pointsWithin(blocks, { first, last }) : null;
-          if (found === null) continue;
-          if (segment.lacking.length === 0) {
-            isConverted = true;
-            continue;
-          }
-          isMissing = true;
-          const known = days.get(index) ?? found;
-          days.set(index, {
-            first: Math.min(known.first, found.first),
-            last: Math.max(known.last, found.last),
-          });
+          const first = Math.max(segment.first, requested.first, begin);
+          const last = Math.min(segment.last, requested.last, end);
+          const days = first <= last ? pointsWithin(blocks, { first, last }) : null;
+          if (days === null) continue;
+          addPoints(found, index, { ...days, points: countWithin(blocks, days) });
+          if (segment.lacking.length === 0) isConverted = true;
+          else isMissing = true;
         }
       }
       if (isMissing && !isConverted) unconvertible.push(id);
       turns.spend(PRICE_COST);
       if (turns.isDue) await turns.pass();
     }
-    return { days, unconvertible } satisfies MissingPoints;
+    return { segments: found, unconvertible };
   };
 
 /** The book for one request, at one revision. */

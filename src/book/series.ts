@@ -202,6 +202,10 @@ function computedRanges(blocks: readonly Block[], { first, last }: Days): BlockR
 export const pointsIn = (ranges: readonly BlockRange[]): number =>
   ranges.reduce((sum, { from, to }) => sum + to - from, 0);
 
+/** Number of points within some days. */
+export const countWithin = (blocks: readonly Block[], days: Days): number =>
+  pointsIn(computedRanges(blocks, days));
+
 /** The points of ranges as columns. */
 export function columnsOfRanges(ranges: readonly BlockRange[]): Columns {
   const columns = emptyColumns(pointsIn(ranges));

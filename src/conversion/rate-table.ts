@@ -17,11 +17,23 @@ export interface CurrencyRates {
 /** All rates of one source at one revision. */
 export interface RateTable {
   readonly source: string;
+  /**
+   * `sample`: invented rates, which convert sample prices only. `withheld`: the same source without
+   * its rates, for all other prices.
+   */
+  readonly kind: 'published' | 'sample' | 'withheld';
   /** The currency that the source quotes against. Its rate is 1 on every day. */
   readonly base: { readonly id: number; readonly iso: string };
   /** By id of the currency, without the base. */
   readonly currencies: ReadonlyMap<number, CurrencyRates>;
 }
+
+/** A sample source for prices that are not samples: it has no rate for them. */
+export const withheld = (table: RateTable): RateTable => ({
+  ...table,
+  kind: 'withheld',
+  currencies: new Map(),
+});
 
 /** The two legs of a conversion; null for the base itself. */
 export interface RatePair {

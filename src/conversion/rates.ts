@@ -9,6 +9,8 @@ export interface RateSource {
   readonly slug: string;
   /** The currency that the source quotes against; null for an unknown source. */
   readonly base: { readonly id: number; readonly iso: string } | null;
+  /** True for invented rates. */
+  readonly isSample: boolean;
   /** The newest revision of its rates; "0" if it has none. */
   readonly revision: string;
   /** The scopes whose revisions the choice and the rates depend on, `fx:<source>`. */
@@ -72,14 +74,14 @@ export async function rateSource(
   const chosen = hasReal ? real : (sample ?? wanted);
   // Without rates of the configured source, the choice depends on the rates of all sources.
   const scopes = (real?.holds ? [real] : all).map((each) => `fx:${each.slug}`);
-  if (!chosen) return { slug: configured, base: null, revision: '0', scopes };
-  const { slug, baseId, baseIso } = chosen;
-  return { slug, base: { id: baseId, iso: baseIso }, revision: chosen.revision, scopes };
+  if (!chosen) return { slug: configured, base: null, isSample: false, revision: '0', scopes };
+  const { slug, baseId, baseIso, isSample, revision: newest } = chosen;
+  return { slug, base: { id: baseId, iso: baseIso }, isSample, revision: newest, scopes };
 }
 
 async function loadRates(
   db: Kysely<Database>,
-  { slug, revision, base }: RateSource,
+  { slug, revision, base, isSample }: RateSource,
 ): Promise<RateTable | null> {
   if (base === null) return null;
   // One row per currency: hundreds of thousands of small rows would take much longer to read.
@@ -94,7 +96,7 @@ async function loadRates(
   const currencies = new Map<number, CurrencyRates>(
     rows.map((each) => [each.id, currencyRates(each.iso, each.days, each.rates)]),
   );
-  return { source: slug, base, currencies };
+  return { source: slug, kind: isSample ? 'sample' : 'published', base, currencies };
 }
 
 /**

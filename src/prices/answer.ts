@@ -11,6 +11,8 @@ import { type MissingReader, withMissingRates } from './conversion/missing-rates
 import {
   outcomesOf,
   type PlannedPrice,
+  ratesByPrice,
+  sampleWarnings,
   targetsOf,
   vatWarnings,
   withoutRefused,
@@ -19,6 +21,7 @@ import { cursorText } from './plan/cursor.ts';
 import { canonicalText, type Plan } from './plan/plan.ts';
 import type { LazyDatabase } from './select/query.ts';
 import type { ReferenceReader } from './select/references.ts';
+import type { SamplesReader } from './select/samples.ts';
 import type { Selector } from './select/select.ts';
 import type { VocabularyReader } from './select/vocabulary.ts';
 import { checkStrict, unmatchedWarnings, type Warning } from './select/warnings.ts';
@@ -43,6 +46,7 @@ export interface Sources {
   readonly rateSource: string;
   readonly snapshot: SnapshotReader;
   readonly vocabularies: VocabularyReader;
+  readonly samples: SamplesReader;
   readonly select: Selector;
   readonly series: SeriesSource;
   /** Finds requested points without a rate, for one request. */
@@ -97,11 +101,18 @@ export async function answerAt(
   const selected = await sources.select(db, plan, head, signal);
   const unmatched = unmatchedWarnings(plan, selected.unmatched);
   checkStrict(plan, unmatched);
-  const outcomes = await outcomesOf(plan, selected.prices, targets, references, rates);
-  const inUse = { source: source?.slug ?? null, rates, references, targets };
+  const ratesOf = await ratesByPrice(rates, () => sources.samples(plan.market, head));
+  const outcomes = await outcomesOf(plan, selected.prices, targets, references, ratesOf);
+  const inUse = { source: source?.slug ?? null, ratesOf, references, targets };
   const rated = await withMissingRates(sources.missing(db), plan, outcomes, revision, inUse);
   const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
-  const warnings = [...unmatched, ...rated.warnings, ...omitted, ...(await vatWarnings(kept))];
+  const warnings = [
+    ...unmatched,
+    ...rated.warnings,
+    ...sampleWarnings(source, kept),
+    ...omitted,
+    ...(await vatWarnings(kept)),
+  ];
   const { shown, nextCursor } = pageOf(plan, head, kept);
   const metadata = {
     market: plan.market.slug,

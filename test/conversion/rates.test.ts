@@ -129,7 +129,7 @@ t.test('a source that does not exist is one without rates', async (t) => {
   const { db } = await prepared(t);
   const read = ratesReader(1);
   const nobody = await rateSource(db, 'NOBODY', null);
-  const nothing = { slug: 'NOBODY', base: null, revision: '0' };
+  const nothing = { slug: 'NOBODY', base: null, isSample: false, revision: '0' };
   t.match(nobody, nothing);
   t.equal(await read(db, 'e1', nobody), null);
   await putRates(db, [['SAMPLE', 'USD', '2024-01-02', '1.1']]);

@@ -81,7 +81,7 @@ export function ratesOf(
     return [CURRENCY[iso as Iso], currencyRates(iso, days, texts)] as const;
   });
   const base = { id: CURRENCY.EUR, iso: 'EUR' };
-  return { source: 'ECB', base, currencies: new Map(currencies) };
+  return { source: 'ECB', kind: 'published', base, currencies: new Map(currencies) };
 }
 
 /** A generator of numbers from 0 up to 1 that repeats for a seed (mulberry32). */

@@ -79,6 +79,7 @@ t.test('rates are the legs as published, day by day, and the cross rate for read
     base: 'USD',
     quote: 'CNY',
     rounding: 'half-even, 10 decimals',
+    warnings: [],
   });
   t.ok(revision && asOf);
   t.same(

@@ -39,7 +39,8 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
     if (!found) throw new Error('nothing changed');
     return [{ ...found, revision, hasPrice: true, points: 1 }];
   };
-  const rates = { slug: 'SAMPLE', base: { id: 1, iso: 'EUR' }, revision, scopes: [] };
+  const base = { id: 1, iso: 'EUR' };
+  const rates = { slug: 'SAMPLE', base, isSample: true, revision, scopes: [] };
   return {
     'the newest revision up to it': () => headOf(db, ['nickel'], revision),
     prices: () => selectionOf(db, ALL, revision).execute(),

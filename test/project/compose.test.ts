@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse } from 'yaml';
 
 interface Container {
   readonly image?: string;
+  readonly command?: readonly string[];
   readonly read_only?: boolean;
   readonly cap_drop?: readonly string[];
   readonly cap_add?: readonly string[];
@@ -172,4 +174,21 @@ t.test('every container of the program is read-only and without rights', (t) => 
   t.match(dockerfile, `image.version="${version}"`);
   t.match(dockerfile, `image.licenses="${license}"`);
   t.end();
+});
+
+t.test('only SAMPLE_DATA=true seeds sample prices and sample rates', async (t) => {
+  for (const name of ['setup', 'cluster-setup']) {
+    const { command = [], environment } = compose.services[name] as Container;
+    t.equal(environment?.['SAMPLE_DATA'], `\${SAMPLE_DATA:-}`, name);
+    const script = command.at(-1)?.replaceAll('$$', '$') ?? '';
+    const seeding = script.slice(script.indexOf('[ "$SAMPLE_DATA"'));
+    const seededWith = (value: string): string =>
+      execFileSync('sh', ['-ec', seeding.replace('node src/cli/main.ts', 'echo')], {
+        env: { ...process.env, SAMPLE_DATA: value },
+        encoding: 'utf8',
+      }).trim();
+    t.equal(seededWith(''), 'db seed --reference', name);
+    t.equal(seededWith('false'), 'db seed --reference', name);
+    t.equal(seededWith('true'), 'db seed', name);
+  }
 });

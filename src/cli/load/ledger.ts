@@ -176,6 +176,10 @@ function printUndone({ status, batch, undoes, revision }: UndoReport): void {
   printLines(`Batch ${undoes} is undone (${facts.join(', ')}).`);
 }
 
+interface UndoOptions extends TakingOptions {
+  readonly samples?: true;
+}
+
 /** Adds `load undo`. */
 export const addLoadUndo = command({
   name: 'undo',
@@ -183,8 +187,9 @@ export const addLoadUndo = command({
   description:
     'Takes a batch back, as a batch of its own: what it published is withdrawn, what it ' +
     'corrected gets the value of before, what it withdrew comes back, and new prices go.',
-  args: [['<batch>', 'its number: load log lists them']],
+  args: [['[batch]', 'its number: load log lists them']],
   options: [
+    option('--samples', 'instead of a batch: all sample prices and sample exchange rates'),
     required('--reason <text>', 'why; kept with the undo'),
     option('--dry-run', 'only report the changes of the undo'),
     json(),
@@ -192,21 +197,33 @@ export const addLoadUndo = command({
   help: `
 Readers see the data as before or as after. A batch is refused (exit code 3) when later batches
 changed the same values or prices; they are named: undo them first. An undo can be undone, and a
-file that was undone can be loaded again.
+file that was undone can be loaded again. --samples takes back each batch of db seed, the newest
+first; past revisions keep them.
 
 Examples:
   ${PROGRAM} load undo 12 --reason "the file was a draft" --dry-run
-  ${PROGRAM} load undo 12 --reason "the file was a draft"`,
-  async run(text: string, options: TakingOptions) {
-    const batch = wholeOf(text, 'the number of a batch');
-    const request = { batch, ...takingRequest(options, undoLines) };
+  ${PROGRAM} load undo 12 --reason "the file was a draft"
+  ${PROGRAM} load undo --samples --reason "real prices follow"`,
+  async run(text: string | undefined, { samples, ...options }: UndoOptions) {
+    if ((text === undefined) !== (samples === true)) {
+      throw new UsageError('name the number of a batch, or take --samples');
+    }
+    const batch = text === undefined ? null : wholeOf(text, 'the number of a batch');
+    const request = takingRequest(options, undoLines);
     const { UndoRefusal, undo } = await import('../../ingest/ledger/undo.ts');
     try {
-      const report = await withDatabase(({ client, config, signal }) =>
-        undo(client, { ...request, signal, confirmation: confirmationOf(config) }),
-      );
-      const exitCode = reportUnconfirmed(report);
-      return { data: report, print: () => printUndone(report), exitCode };
+      const reports = await withDatabase(async ({ client, config, signal }) => {
+        const whole = { ...request, signal, confirmation: confirmationOf(config) };
+        if (batch !== null) return [await undo(client, { ...whole, batch })];
+        const { undoSamples } = await import('../../ingest/ledger/samples.ts');
+        return undoSamples(client, whole);
+      });
+      const confirmed = reports.every((each) => each.confirmed !== false) ? null : false;
+      return {
+        data: batch === null ? { undone: reports } : reports[0],
+        print: () => reports.forEach(printUndone),
+        exitCode: reportUnconfirmed({ confirmed }),
+      };
     } catch (error) {
       if (!(error instanceof UndoRefusal) || !options.json) throw error;
       const { message, conflicts, exitCode } = error;

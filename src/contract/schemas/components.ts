@@ -118,7 +118,9 @@ export const POINTER =
   'The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, ' +
   'with the index of a list value: `/filters/regions/1`, `?regions/1`';
 
-const Warning = closed(
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+
+export const Warning = closed(
   {
     code: word(Object.keys(WARNINGS)),
     pointer: Type.String({ description: POINTER }),
@@ -147,6 +149,24 @@ const Warning = closed(
     lastDateWithRate: Type.Optional(
       nullable(Day('`rates_missing`: its newest rate; null if the source has none')),
     ),
+    pointsWithoutRate: Type.Optional(count('`rates_missing`: requested points without a rate')),
+    pointsRequested: Type.Optional(
+      count('`rates_missing`: all requested points of the prices that need the currency'),
+    ),
+    stretchesWithoutRate: Type.Optional(
+      Type.Array(
+        closed({
+          firstDate: Day('First point'),
+          lastDate: Day('Last point'),
+          points: count('Points'),
+        }),
+        {
+          maxItems: 5,
+          description: '`rates_missing`: the first stretches of days without a rate, by date',
+        },
+      ),
+    ),
+    moreStretches: Type.Optional(count('`rates_missing`: number of further stretches')),
   },
   { $id: 'Warning', description: 'A warning; further members depend on `code`' },
 );

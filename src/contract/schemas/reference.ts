@@ -1,12 +1,15 @@
 import Type, { type TObject } from 'typebox';
-import { closed, Day, decimal, Instant, nullable, ref } from './components.ts';
+import { closed, Day, decimal, Instant, nullable, ref, Warning } from './components.ts';
 
 const snapshot = {
   revision: Type.String({ description: 'Revision of the data that was read, opaque' }),
   asOf: Instant('Commit time of that revision'),
 };
 
-const source = Type.String({ description: 'Source of the exchange rates that conversions use' });
+const ofSource = {
+  source: Type.String({ description: 'Source of the exchange rates that conversions use' }),
+  warnings: Type.Array(ref(Warning), { description: '`sample_rates` if the rates are invented' }),
+};
 
 const CurrencyEntry = closed(
   {
@@ -21,7 +24,7 @@ const CurrencyEntry = closed(
 );
 
 export const CurrencyList = closed(
-  { $metadata: closed({ ...snapshot, source }), data: Type.Array(ref(CurrencyEntry)) },
+  { $metadata: closed({ ...snapshot, ...ofSource }), data: Type.Array(ref(CurrencyEntry)) },
   { $id: 'CurrencyList' },
 );
 
@@ -58,7 +61,7 @@ export const RateList = closed(
   {
     $metadata: closed({
       ...snapshot,
-      source,
+      ...ofSource,
       sourceBase: nullable(Type.String(), {
         description: 'Currency that the source quotes against; null if there is no such source',
       }),

@@ -9,10 +9,10 @@ import { columnName, DIMENSIONS, type ValueKind } from '../../catalog/dimensions
 import { matchKey } from '../../catalog/match-key.ts';
 import { type Connection, copyInto, openRevision } from '../connection.ts';
 import type { Database, PriceDimensions, PriceRow } from '../schema.ts';
+import { SEED_FORMAT } from './format.ts';
 
 type Trx = Transaction<Database>;
 
-const FORMAT = 'seed';
 const ACTOR = 'seed';
 
 /** File names of the two batches of the sample data in the ledger. */
@@ -44,7 +44,7 @@ export async function wasLoaded(trx: Trx, sha256: Buffer): Promise<boolean> {
     .selectFrom('load_batch')
     .select('id')
     .where('sha256', '=', sha256)
-    .where('format', '=', FORMAT)
+    .where('format', '=', SEED_FORMAT)
     .where('status', '=', 'applied')
     .execute();
   return rows.length > 0;
@@ -59,7 +59,7 @@ export async function recordBatch(trx: Trx, batch: SeedBatch): Promise<number> {
     .insertInto('load_batch')
     .values({
       ...batch,
-      format: FORMAT,
+      format: SEED_FORMAT,
       vintage: null,
       actor: ACTOR,
       status: 'applied',

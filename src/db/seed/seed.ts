@@ -9,6 +9,7 @@ import {
 } from '../connection.ts';
 import { isSchemaCurrent } from '../migrate/migrations.ts';
 import type { Database } from '../schema.ts';
+import { SEED_FORMAT } from './format.ts';
 import { writeReference } from './reference.ts';
 import {
   BATCH_NAMES,
@@ -139,7 +140,8 @@ export async function seed(client: Client, options: SeedOptions = {}): Promise<S
  */
 export async function lacksSamples(db: Kysely<Database>): Promise<boolean> {
   const { rows } = await sql<{ lacks: boolean }>`
-    with batch as (select file_name from load_batch where format = 'seed' and status = 'applied')
+    with batch as (select file_name from load_batch
+      where format = ${SEED_FORMAT} and status = 'applied')
     select case when exists (select from batch where file_name = ${BATCH_NAMES.samples})
       then not exists (select from batch where file_name = ${BATCH_NAMES.corrections})
       else not exists (select from price) and not exists (select from fx_rate)

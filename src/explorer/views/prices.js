@@ -4,7 +4,14 @@ import { askText, exact } from '../api.js';
 import { minuteOf } from '../dates.js';
 import { seriesRequests } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { Failed, OldNote, SampleNote, SampleRatesNote, Warnings } from '../notices.js';
+import {
+  Failed,
+  joinedWarnings,
+  OldNote,
+  SampleNote,
+  SampleRatesNote,
+  Warnings,
+} from '../notices.js';
 import { counted } from '../texts.js';
 import { html, Later } from '../ui.js';
 import { ChartView } from './chart-view.js';
@@ -66,6 +73,9 @@ function ignoreUnknown(answers, ignore) {
   }
 }
 
+/** Warnings with a note of their own. */
+const SAID = ['unmatched_value', 'sample_rates'];
+
 const newestOf = (entries) =>
   entries.reduce((newest, { record }) => {
     const { lastAssessedAt } = record;
@@ -119,9 +129,7 @@ export class Prices extends Loaded {
     const isOld = this.isOld();
     const view = this.viewOfData();
     const records = read?.data === data ? read.records : null;
-    const warnings = answers.flatMap(({ $metadata }) =>
-      $metadata.warnings.filter(({ code }) => code !== 'unmatched_value'),
-    );
+    const warnings = joinedWarnings(answers).filter(({ code }) => !SAID.includes(code));
     const isEmpty = entries.length === 0;
     const isConverted = view.currency !== null || view.unit !== null;
     return html`

@@ -4,12 +4,12 @@ import { brokenBy } from '../../contract/request/validate.ts';
 import { ref } from '../../contract/schemas/components.ts';
 import { CurrencyList, RateList, RateQuery, UnitList } from '../../contract/schemas/reference.ts';
 import { CROSS_DECIMALS, dayRates, rateSpan } from '../../conversion/discovery.ts';
-import { rateSource } from '../../conversion/rates.ts';
+import { type RateSource, rateSource } from '../../conversion/rates.ts';
 import { roundingText } from '../../conversion/rounding.ts';
 import { type Head, headOf, newestRevision, revisionText } from '../../db/revisions.ts';
 import type { Violation } from '../../errors.ts';
 import type { Sources } from '../../prices/answer.ts';
-import { currencyNamed, unknownCurrency } from '../../prices/conversion/outcomes.ts';
+import { currencyNamed, sampleRates, unknownCurrency } from '../../prices/conversion/outcomes.ts';
 import type { References } from '../../prices/select/references.ts';
 import { decimalOf, decimalText } from '../../std/decimal.ts';
 import { checkAcceptsJson, checkNoChoice } from '../reply/accept.ts';
@@ -25,6 +25,11 @@ import {
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 const revisionFields = (head: Head) => ({ revision: revisionText(head), asOf: head.committedAt });
+
+const sourceFields = ({ slug, isSample }: RateSource) => ({
+  source: slug,
+  warnings: isSample ? [sampleRates(slug, '')] : [],
+});
 
 /** Reads the reference data and the exchange rates at one revision. */
 async function ratesAndReferences(sources: Sources, { context: { work } }: FastifyRequest) {
@@ -58,7 +63,7 @@ async function currencies(request: FastifyRequest, reply: FastifyReply, sources:
       return { id: shown.id, iso, name, symbol, firstRateDate, lastRateDate: span?.last ?? null };
     })
     .sort((a, b) => (a.iso < b.iso ? -1 : 1));
-  const $metadata = { ...revisionFields(head), source: source.slug };
+  const $metadata = { ...revisionFields(head), ...sourceFields(source) };
   return send(request, reply, head, { $metadata, data });
 }
 
@@ -119,7 +124,7 @@ async function rates(request: FastifyRequest, reply: FastifyReply, sources: Sour
   const { base, quote } = pairIn(references, query);
   const $metadata = {
     ...revisionFields(head),
-    source: source.slug,
+    ...sourceFields(source),
     sourceBase: source.base?.iso ?? null,
     base: base.shown.iso,
     quote: quote.shown.iso,

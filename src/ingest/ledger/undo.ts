@@ -52,9 +52,11 @@ export interface UndoPreview {
   readonly restored: Listed<DatedValue>;
 }
 
-interface UndoRequest extends ChangeRequest<UndoPreview> {
+export interface UndoRequest extends ChangeRequest<UndoPreview> {
   /** Number of the batch to undo. */
   readonly batch: number;
+  /** Later batches that are undone before this one, for a dry run of several undos. */
+  readonly after?: readonly number[];
 }
 
 /** Result of an undo. */
@@ -110,9 +112,18 @@ function checkState({ batch, status, undoneBy, ...its }: Batch): void {
   }
 }
 
-/** @throws UndoRefusal with the later batches that depend on this one */
-async function checkLater(trx: Trx, batch: Batch, number: string | null): Promise<void> {
-  const conflicts = number === null ? [] : await conflictsOf(trx, number);
+/**
+ * @param after later batches that do not count
+ * @throws UndoRefusal with the later batches that depend on this one
+ */
+async function checkLater(
+  trx: Trx,
+  batch: Batch,
+  number: string | null,
+  after: readonly number[],
+): Promise<void> {
+  const later = number === null ? [] : await conflictsOf(trx, number);
+  const conflicts = later.filter((each) => each.batch === null || !after.includes(each.batch));
   if (conflicts.length > 0) {
     throw new UndoRefusal(
       `later changes depend on batch ${batch.batch}: ${listText(conflicts)}; undo them ` +
@@ -192,7 +203,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<Omit<UndoReport, 
   const number = batch.revision?.split('.')[1] ?? null;
   await sql.raw(STAGING_TABLES).execute(trx);
   if (number !== null) await stageUndone(trx, number);
-  await checkLater(trx, batch, number);
+  await checkLater(trx, batch, number, request.after ?? []);
   const preview = await previewUndo(trx, number);
   await request.onPreview?.(preview);
   const common = { undoes: batch.batch, preview };

@@ -16,31 +16,41 @@ import type { Plan } from '../plan/plan.ts';
 import type { SelectedPrice } from '../select/query.ts';
 import type { References } from '../select/references.ts';
 import type { Warning } from '../select/warnings.ts';
-import type { PlannedPrice, Targets } from './outcomes.ts';
+import type { PlannedPrice, RatesOfPrice, Targets } from './outcomes.ts';
 
-/** Prices of one pair of currencies whose requested points may have no rate. */
-interface PricesToCheck {
+/** The prices of a request in one pair of currencies, whose points a reader counts. */
+interface PricesToCount {
   readonly priceIds: readonly number[];
   readonly segments: readonly Segment[];
 }
 
-/** The requested points of some prices without a rate. */
-export interface MissingPoints {
-  /** By index of a segment: first and last day of its points, in days since 2000-01-01. */
-  readonly days: ReadonlyMap<number, { readonly first: number; readonly last: number }>;
+/** The requested points of some prices within a segment: their number, and first and last day. */
+export interface SegmentPoints {
+  /** In days since 2000-01-01. */
+  readonly first: number;
+  readonly last: number;
+  readonly points: number;
+}
+
+/** The requested points of some prices. */
+interface RequestedPoints {
+  /** By index of a segment. */
+  readonly segments: ReadonlyMap<number, SegmentPoints>;
   /** Prices with requested points, none of which has a rate. */
   readonly unconvertible: readonly number[];
 }
 
 /**
- * Finds requested points without a rate: those of the series, and those that the figures of a
- * summary need.
+ * Counts requested points by segment: those of the series, and those that the figures of a summary
+ * need. A point that both need counts once.
+ * @param always false returns nothing at once if the rates cover every price
  */
 export type MissingReader = (
-  toCheck: PricesToCheck,
+  toCount: PricesToCount,
   plan: Pick<Plan, 'range' | 'options'>,
   revision: string,
-) => Promise<MissingPoints>;
+  always: boolean,
+) => Promise<RequestedPoints>;
 
 /** The days that requested points of a price may have, without a query. */
 function requestedDays({ range, options }: Plan, price: SelectedPrice) {
@@ -52,14 +62,15 @@ function requestedDays({ range, options }: Plan, price: SelectedPrice) {
   return { first, last: Math.min(to, newest) };
 }
 
-const legsKey = ({ from, to }: Legs): string => `${from?.iso}>${to?.iso}`;
+/** Legs of the same currencies differ: sample rates convert sample prices only. */
+const legsKey = ({ from, to }: Legs): string =>
+  [from, to].map((leg) => `${leg?.iso} ${leg?.lastDay}`).join('>');
 
 /** The rates that a request converts with. */
 interface RatesInUse {
   /** Slug of the source; null if no currency is converted. */
   readonly source: string | null;
-  /** Null if the source does not exist. */
-  readonly rates: RateTable | null;
+  readonly ratesOf: RatesOfPrice;
   readonly references: References;
   readonly targets: Targets;
 }
@@ -69,98 +80,218 @@ type Unrated = Map<number, CurrencyRates>;
 /** Legs of the currencies without any rate, by id: segments are cached by leg. */
 const unratedIn = new WeakMap<RateTable, Unrated>();
 
-function unratedOf(rates: RateTable | null): Unrated {
-  const known = (rates && unratedIn.get(rates)) ?? new Map<number, CurrencyRates>();
-  if (rates !== null) unratedIn.set(rates, known);
+function unratedOf(rates: RateTable): Unrated {
+  const known = unratedIn.get(rates) ?? new Map<number, CurrencyRates>();
+  unratedIn.set(rates, known);
   return known;
 }
 
+/** The legs of a price that needs rates, and what its rates are. */
+interface NeededLegs extends Legs {
+  readonly kind: RateTable['kind'];
+}
+
 /** Finds the legs of a price, also if the source has no rate of one of them. */
-function legsReader({ rates, references, targets }: RatesInUse) {
-  const unrated = unratedOf(rates);
-  const legOf = (id: number): CurrencyRates | null => {
+function legsReader({ ratesOf, references, targets }: RatesInUse) {
+  const withoutSource = new Map<number, CurrencyRates>();
+  const legOf = (rates: RateTable | null, id: number): CurrencyRates | null => {
     if (id === rates?.base.id) return null;
+    const unrated = rates === null ? withoutSource : unratedOf(rates);
     const found = rates?.currencies.get(id) ?? unrated.get(id);
     const leg = found ?? withoutRates(references.currencies.get(id)?.shown.iso ?? '');
     if (found === undefined) unrated.set(id, leg);
     return leg;
   };
-  return ({ price, outcome }: PlannedPrice): Legs | null => {
-    if (outcome?.conversion?.pair) return outcome.conversion.pair;
-    if (outcome?.reason !== 'no-rate' || price.currency_id === null) return null;
-    return targets.currency && { from: legOf(price.currency_id), to: legOf(targets.currency.id) };
+  return ({ price, outcome }: PlannedPrice): NeededLegs | null => {
+    const rates = ratesOf(price);
+    const kind = rates?.kind ?? 'published';
+    if (outcome?.conversion?.pair) return { ...outcome.conversion.pair, kind };
+    if (outcome?.reason !== 'no-rate' || price.currency_id === null || !targets.currency)
+      return null;
+    const [from, to] = [legOf(rates, price.currency_id), legOf(rates, targets.currency.id)];
+    return { from, to, kind };
   };
 }
 
-/** The prices whose requested points may have no rate, by legs. */
-function pricesToCheck(
+/** The prices of a request in one pair of currencies. */
+interface PairPrices extends PricesToCount {
+  readonly legs: NeededLegs;
+  readonly priceIds: number[];
+  /** True if a requested point may have no rate. */
+  mayLack: boolean;
+}
+
+/** The prices that need rates, by legs. */
+function pairsOf(
   plan: Plan,
   planned: readonly PlannedPrice[],
   legsOf: ReturnType<typeof legsReader>,
-): PricesToCheck[] {
+): PairPrices[] {
   const { includeSeries, includeSummary } = plan.options;
   if (!includeSeries && !includeSummary) return [];
-  const found = new Map<string, { priceIds: number[]; segments: readonly Segment[] }>();
+  const found = new Map<string, PairPrices>();
   for (const each of planned) {
     const { price } = each;
     const legs = legsOf(each);
     if (legs === null) continue;
-    const segments = segmentsOf(legs);
+    const key = legsKey(legs);
+    const pair = found.get(key) ?? {
+      legs,
+      priceIds: [],
+      segments: segmentsOf(legs),
+      mayLack: false,
+    };
+    found.set(key, pair);
+    pair.priceIds.push(price.id);
     const { first, last } = requestedDays(plan, price);
-    const mayLack = segments.some(
+    pair.mayLack ||= pair.segments.some(
       (segment) => segment.lacking.length > 0 && segment.first <= last && segment.last >= first,
     );
-    if (!mayLack) continue;
-    const key = legsKey(legs);
-    const known = found.get(key) ?? { priceIds: [], segments };
-    known.priceIds.push(price.id);
-    found.set(key, known);
   }
   return [...found.values()];
 }
 
-/** The currencies that lack a rate, with the days of the requested points that need it. */
-class Lacking {
-  /** Null if no requested point needs a rate. */
-  readonly #days = new Map<CurrencyRates, { first: number; last: number } | null>();
+/** Consecutive days without a rate of a currency, with the requested points on them. */
+interface Stretch {
+  readonly first: number;
+  readonly last: number;
+  readonly on: SegmentPoints;
+}
 
-  /** Adds the currencies of a price without any rate, whichever points are requested. */
-  addUnrated({ from, to }: Legs): void {
-    for (const leg of [from, to]) {
-      if (leg !== null && !hasAnyRate(leg) && !this.#days.has(leg)) this.#days.set(leg, null);
+/** The points of two disjoint groups within a segment or stretch. */
+export const joinedPoints = (one: SegmentPoints, other: SegmentPoints): SegmentPoints => ({
+  first: Math.min(one.first, other.first),
+  last: Math.max(one.last, other.last),
+  points: one.points + other.points,
+});
+
+/** The stretches of one pair that lack a currency and have requested points. */
+function stretchesOf(
+  { segments }: PricesToCount,
+  { segments: found }: RequestedPoints,
+  leg: CurrencyRates,
+): Stretch[] {
+  const stretches: Stretch[] = [];
+  let [first, on]: [number | null, SegmentPoints | null] = [null, null];
+  for (const [index, segment] of segments.entries()) {
+    const isLacking = segment.lacking.includes(leg);
+    const here = isLacking ? found.get(index) : undefined;
+    if (isLacking) first ??= segment.first;
+    if (here) on = on === null ? here : joinedPoints(on, here);
+    if (isLacking && segments[index + 1]?.lacking.includes(leg)) continue;
+    if (first !== null && on !== null) stretches.push({ first, last: segment.last, on });
+    [first, on] = [null, null];
+  }
+  return stretches;
+}
+
+/** Joins the stretches of several pairs that overlap or follow each other. */
+function joinedStretches(stretches: readonly Stretch[]): Stretch[] {
+  const joined: Stretch[] = [];
+  for (const each of stretches.toSorted((a, b) => a.first - b.first)) {
+    const before = joined.at(-1);
+    if (before === undefined || each.first > before.last + 1) joined.push(each);
+    else {
+      const last = Math.max(before.last, each.last);
+      joined[joined.length - 1] = { ...before, last, on: joinedPoints(before.on, each.on) };
     }
   }
+  return joined;
+}
 
-  add({ lacking }: Segment, { first, last }: { first: number; last: number }): void {
-    for (const rates of lacking) {
-      const known = this.#days.get(rates) ?? { first, last };
-      this.#days.set(rates, {
-        first: Math.min(known.first, first),
-        last: Math.max(known.last, last),
-      });
+/** A currency that lacks a rate for some requested points, or has none at all. */
+interface LackingCurrency {
+  readonly kind: RateTable['kind'];
+  /** Requested points of the prices that need the currency. */
+  points: number;
+  readonly stretches: Stretch[];
+}
+
+/** Most stretches that a warning lists: several warnings have to fit the header `x-warnings`. */
+const STRETCHES_MAX = 5;
+
+const APPLIES = 'a rate applies to its own day and the 7 days after it';
+
+/** Words for the stretches of a warning: `2026-01-05 (1), 2026-03-01 to 2026-03-09 (7)`. */
+function stretchesText(listed: Required<Warning>['stretchesWithoutRate'], more: number): string {
+  const texts = listed.map(({ firstDate, lastDate, points }) => {
+    const days = firstDate === lastDate ? firstDate : `${firstDate} to ${lastDate}`;
+    return `${days} (${points})`;
+  });
+  return `${texts.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** The warning about one currency. */
+function warningOf(source: string, rates: CurrencyRates, lacking: LackingCurrency): Warning {
+  const { iso } = rates;
+  const stretches = joinedStretches(lacking.stretches);
+  const missing = stretches.reduce((sum, { on }) => sum + on.points, 0);
+  const listed = stretches.slice(0, STRETCHES_MAX).map(({ on: { first, last, points } }) => ({
+    firstDate: dayText(first),
+    lastDate: dayText(last),
+    points,
+  }));
+  const more = stretches.length - listed.length;
+  const newest = hasAnyRate(rates) ? dayText(rates.lastDay) : null;
+  const text = stretchesText(listed, more);
+  const needed = missing === 0 ? '' : `; ${missing} requested points need one: ${text}`;
+  const isWithheld = lacking.kind === 'withheld';
+  const none = isWithheld
+    ? 'for prices that are not samples, as its rates are invented: load published ones'
+    : 'at all';
+  const detail =
+    newest === null
+      ? `${source} has no rate of ${iso} ${none}${needed}`
+      : `${source} has no rate of ${iso} for ${missing} of ${lacking.points} requested points: ` +
+        `${text}; its newest one is of ${newest}, and ${APPLIES}`;
+  const [begin, end] = [stretches[0], stretches.at(-1)];
+  return {
+    ...{ code: 'rates_missing', pointer: '/options/currency', detail, suggestions: [] },
+    currency: iso,
+    firstDateWithoutRate: begin ? dayText(begin.on.first) : null,
+    lastDateWithoutRate: end ? dayText(end.on.last) : null,
+    lastDateWithRate: newest,
+    pointsWithoutRate: missing,
+    pointsRequested: lacking.points,
+    stretchesWithoutRate: listed,
+    moreStretches: more,
+  };
+}
+
+/** The currencies that lack a rate, with the requested points that need it. */
+class Lacking {
+  readonly #currencies = new Map<CurrencyRates, LackingCurrency>();
+
+  #of(leg: CurrencyRates, { kind }: NeededLegs): LackingCurrency {
+    const known = this.#currencies.get(leg) ?? { kind, points: 0, stretches: [] };
+    this.#currencies.set(leg, known);
+    return known;
+  }
+
+  /** Adds the currencies of a price without any rate, whichever points are requested. */
+  addUnrated(legs: NeededLegs): void {
+    for (const leg of [legs.from, legs.to])
+      if (leg !== null && !hasAnyRate(leg)) this.#of(leg, legs);
+  }
+
+  /** Adds the requested points of a pair. */
+  add(pair: PairPrices, found: RequestedPoints): void {
+    const { legs } = pair;
+    const points = [...found.segments.values()].reduce((sum, each) => sum + each.points, 0);
+    for (const leg of [legs.from, legs.to]) {
+      if (leg === null) continue;
+      const lacking = this.#of(leg, legs);
+      lacking.points += points;
+      lacking.stretches.push(...stretchesOf(pair, found, leg));
     }
   }
 
   /** One warning for each currency, in the order of their codes. */
   warnings(source: string): Warning[] {
-    const all = [...this.#days].sort(([{ iso: a }], [{ iso: b }]) => (a < b ? -1 : 1));
-    return all.map(([rates, days]) => {
-      const { iso } = rates;
-      const [from, to] = days === null ? [null, null] : [dayText(days.first), dayText(days.last)];
-      const points = from === to ? `the points of ${from}` : `points from ${from} to ${to}`;
-      const newest = hasAnyRate(rates) ? dayText(rates.lastDay) : null;
-      const needed = days === null ? '' : `; ${points} need one`;
-      const detail =
-        newest === null
-          ? `${source} has no rate of ${iso} at all${needed}`
-          : `${source} has no rate of ${iso} for ${points}, and its newest one is of ${newest}; ` +
-            'a rate applies to its own day and the 7 days after it';
-      return {
-        ...{ code: 'rates_missing', pointer: '/options/currency', detail, suggestions: [] },
-        ...{ currency: iso, firstDateWithoutRate: from, lastDateWithoutRate: to },
-        lastDateWithRate: newest,
-      };
-    });
+    return [...this.#currencies]
+      .filter(([leg, { stretches }]) => stretches.length > 0 || !hasAnyRate(leg))
+      .sort(([{ iso: a }], [{ iso: b }]) => (a < b ? -1 : a > b ? 1 : 0))
+      .map(([leg, lacking]) => warningOf(source, leg, lacking));
   }
 }
 
@@ -180,10 +311,33 @@ const refusedOf = (
   return planned.map((each) => (unconvertible.has(each.price.id) ? { ...each, outcome } : each));
 };
 
+/** The currencies that some requested point of a pair lacks. */
+const lackedBy = ({ segments }: PairPrices, found: RequestedPoints | undefined) =>
+  [...(found?.segments.keys() ?? [])].flatMap((index) => segments[index]?.lacking ?? []);
+
+/**
+ * Counts the requested points of the pairs that lack a rate, and of all other pairs that need the
+ * same currencies. Reads nothing if the rates cover the requested days.
+ */
+async function countedPoints(
+  pairs: readonly PairPrices[],
+  read: (pair: PairPrices, always: boolean) => Promise<RequestedPoints>,
+): Promise<ReadonlyMap<PairPrices, RequestedPoints>> {
+  const found = new Map<PairPrices, RequestedPoints>();
+  for (const pair of pairs) if (pair.mayLack) found.set(pair, await read(pair, false));
+  const lacked = new Set(pairs.flatMap((pair) => lackedBy(pair, found.get(pair))));
+  for (const pair of pairs) {
+    const { from, to } = pair.legs;
+    const isNeeded = [from, to].some((leg) => leg !== null && lacked.has(leg));
+    const isCounted = (found.get(pair)?.segments.size ?? 0) > 0;
+    if (isNeeded && !isCounted) found.set(pair, await read(pair, true));
+  }
+  return found;
+}
+
 /**
  * Warns of each currency without rates for requested points or without any rate. Refuses the
- * conversion of a price if none of its requested points has a rate. Reads nothing if the rates
- * cover the requested days.
+ * conversion of a price if none of its requested points has a rate.
  */
 export async function withMissingRates(
   read: MissingReader,
@@ -193,17 +347,15 @@ export async function withMissingRates(
   inUse: RatesInUse,
 ): Promise<CheckedPrices> {
   const lacking = new Lacking();
-  const unconvertible = new Set<number>();
   const legsOf = legsReader(inUse);
   for (const each of planned) {
     const legs = legsOf(each);
     if (legs !== null) lacking.addUnrated(legs);
   }
-  for (const toCheck of pricesToCheck(plan, planned, legsOf)) {
-    const missing = await read(toCheck, plan, revision);
-    for (const [index, days] of missing.days) lacking.add(toCheck.segments[index] as Segment, days);
-    for (const id of missing.unconvertible) unconvertible.add(id);
-  }
+  const pairs = pairsOf(plan, planned, legsOf);
+  const found = await countedPoints(pairs, (pair, always) => read(pair, plan, revision, always));
+  for (const [pair, points] of found) lacking.add(pair, points);
+  const unconvertible = new Set([...found.values()].flatMap((each) => each.unconvertible));
   const warnings = lacking.warnings(inUse.source ?? '');
   return { planned: refusedOf(planned, unconvertible), warnings };
 }
@@ -235,25 +387,27 @@ function endOf(
       order by h.date ${order} limit 1))`;
 }
 
-/** The points of series within segments, of prices `price`: id, n, first and last. */
-function seriesHits(segments: RawBuilder<unknown>, { range }: PlanRange, revision: string) {
-  const from = sql`greatest(segment.first, coalesce(${range.from}::date, '-infinity'))`;
-  const to = sql`least(segment.last, coalesce(${range.to}::date, 'infinity'))`;
-  return sql`select price.id, segment.n, days.first, days.last
-    from price cross join ${segments} as segment
-      cross join lateral (select ${endOf('first', from, to, revision)} as first,
-        ${endOf('last', from, to, revision)} as last) as days
-    where days.first is not null`;
+/** The days of the series of prices `price`: id and day. It reads two indexes only. */
+function seriesDays({ range }: PlanRange, revision: string) {
+  const from = sql`coalesce(${range.from}::date, '-infinity')`;
+  const to = sql`coalesce(${range.to}::date, 'infinity')`;
+  const at = numberIn(revision);
+  return sql`
+    select price.id, s.date from price join series as s on s.price_id = price.id
+      where s.date between ${from} and ${to} and s.revision <= ${at}
+    union all
+    select price.id, h.date from price join series_history as h on h.price_id = price.id
+      where h.date between ${from} and ${to} and h.revision <= ${at} and h.revision_to > ${at}`;
 }
 
 const FIRST_OF_ALL = sql`date '-infinity'`;
 
 const monthsBack = (span: string) => sql`(latest.day - ${sql.lit(span)}::interval)::date`;
 
-/** The points that the figures of a summary need, within segments; columns as in `seriesHits`. */
-function summaryHits(segments: RawBuilder<unknown>, { range }: PlanRange, revision: string) {
+/** The days that the figures of a summary need, before some day: id and day. */
+function summaryDays(before: string | null, { range }: PlanRange, revision: string) {
   const to = sql`coalesce(${range.to}::date, 'infinity')`;
-  return sql`select price.id, segment.n, needed.day, needed.day
+  return sql`select distinct price.id, needed.day
     from price
       cross join lateral (select ${endOf('last', FIRST_OF_ALL, to, revision)} as day) as latest
       cross join lateral (values (latest.day), (latest.day - 1), (latest.day - 7),
@@ -262,16 +416,18 @@ function summaryHits(segments: RawBuilder<unknown>, { range }: PlanRange, revisi
         (make_date(extract(year from latest.day)::int - 1, 12, 31))) as base (day)
       cross join lateral (select ${endOf('last', FIRST_OF_ALL, sql`base.day`, revision)} as day)
         as needed
-      join ${segments} as segment on needed.day between segment.first and segment.last`;
+    where needed.day < coalesce(${before}::date, 'infinity')`;
 }
 
-/** The requested points of prices `price`, within the segments with or without rates. */
-function hitsIn(lacks: boolean, plan: Parameters<MissingReader>[1], revision: string) {
-  const segments = sql`(select n, first, last from all_segments where lacks = ${sql.lit(lacks)})`;
+/** The requested points of prices `price`, each once: id and day. */
+function requestedPoints(plan: Parameters<MissingReader>[1], revision: string) {
   const { includeSeries, includeSummary } = plan.options;
+  const { from } = plan.range;
+  // The range of the series contains what a summary needs, except what is before it.
+  const isBefore = includeSummary && !(includeSeries && from === null);
   const parts = [
-    ...(includeSeries ? [seriesHits(segments, plan, revision)] : []),
-    ...(includeSummary ? [summaryHits(segments, plan, revision)] : []),
+    ...(includeSeries ? [seriesDays(plan, revision)] : []),
+    ...(isBefore ? [summaryDays(includeSeries ? from : null, plan, revision)] : []),
   ];
   return sql.join(parts, sql` union all `);
 }
@@ -293,44 +449,51 @@ function uncoveredPrices(
       where not s.lacks and s.first <= days.first and s.last >= days.last)`;
 }
 
-interface MissingRow {
+interface CountRow {
+  /** Index of a segment from 1 on; null in the row of the prices. */
   readonly n: number | null;
   readonly first: number;
   readonly last: number;
+  readonly points: number;
   readonly ids: readonly number[];
 }
 
-/** The statement that finds requested points without a rate. */
-const missingStatement = (
-  { priceIds, segments }: PricesToCheck,
+/** The statement that counts requested points by segment. */
+const countStatement = (
+  { priceIds, segments }: PricesToCount,
   plan: Parameters<MissingReader>[1],
   revision: string,
-) => sql<MissingRow>`
-  with all_segments as (select * from unnest(
-      ${segments.map(({ first }) => dateText(first))}::date[],
-      ${segments.map(({ last }) => dateText(last))}::date[],
-      ${segments.map(({ lacking }) => lacking.length > 0)}::boolean[])
-      with ordinality as s (first, last, lacks, n)),
-    missing (id, n, first, last) as materialized (
-      with price as (${uncoveredPrices(priceIds, plan, revision)})
-      ${hitsIn(true, plan, revision)}),
-    converted (id, n, first, last) as (
-      with price as (select distinct id from missing)
-      ${hitsIn(false, plan, revision)})
-  select (n - 1)::int as n, min(first) - date '2000-01-01' as first,
-      max(last) - date '2000-01-01' as last, null::integer[] as ids
-    from missing where ${requireCommit(revision)} group by n
+  always: boolean,
+) => sql<CountRow>`
+  with bounds as (select
+      ${segments.map(({ first }) => dateText(first))}::date[] as first,
+      ${segments.map(({ last }) => dateText(last))}::date[] as last,
+      ${segments.map(({ lacking }) => lacking.length > 0)}::boolean[] as lacks),
+    all_segments as (select s.* from bounds,
+      unnest(bounds.first, bounds.last, bounds.lacks) as s (first, last, lacks)),
+    price (id) as materialized (select * from unnest(${[...priceIds]}::integer[])
+      where ${sql.lit(always)} or exists (${uncoveredPrices(priceIds, plan, revision)})),
+    requested (id, day) as (${requestedPoints(plan, revision)}),
+    found as materialized (
+      select id, width_bucket(day, (select first from bounds)) as n, min(day) as first,
+        max(day) as last, count(*) as points
+      from requested group by 1, 2)
+  select n, min(first) - date '2000-01-01' as first, max(last) - date '2000-01-01' as last,
+      sum(points)::float8 as points, null::integer[] as ids
+    from found where ${requireCommit(revision)} group by n
   union all
-  select null, null, null, array_agg(distinct id) from missing
-    where id not in (select id from converted)`;
+  select null, null, null, null, array_agg(id) from (
+    select id from found group by id having bool_and((select lacks from bounds)[n])) as lacking`;
 
-/** Finds requested points without a rate in the database, by one short statement. */
+/** Counts requested points in the database, by one statement. */
 export const sqlMissing =
   (db: () => Kysely<Database>): MissingReader =>
-  async (toCheck, plan, revision) => {
-    const { rows } = await missingStatement(toCheck, plan, revision).execute(db());
-    const days: MissingPoints['days'] = new Map(
-      rows.flatMap(({ n, first, last }) => (n === null ? [] : [[n, { first, last }]])),
+  async (toCount, plan, revision, always) => {
+    const { rows } = await countStatement(toCount, plan, revision, always).execute(db());
+    const segments: RequestedPoints['segments'] = new Map(
+      rows.flatMap(({ n, first, last, points }) =>
+        n === null ? [] : [[n - 1, { first, last, points }]],
+      ),
     );
-    return { days, unconvertible: rows.find(({ n }) => n === null)?.ids ?? [] };
+    return { segments, unconvertible: rows.find(({ n }) => n === null)?.ids ?? [] };
   };

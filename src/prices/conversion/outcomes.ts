@@ -1,6 +1,7 @@
 import { nearest } from '../../catalog/nearest.ts';
 import { type Outcome, outcomeOf } from '../../conversion/outcome.ts';
-import type { RateTable } from '../../conversion/rate-table.ts';
+import { type RateTable, withheld } from '../../conversion/rate-table.ts';
+import type { RateSource } from '../../conversion/rates.ts';
 import { unitNamed } from '../../conversion/units.ts';
 import { eitherOf, Problem, shown, type Violation } from '../../errors.ts';
 import { mapped } from '../../std/turns.ts';
@@ -105,13 +106,30 @@ function namedByReason(refused: readonly PlannedPrice[], most: number): string {
   return parts.filter((each) => each !== null).join('. ');
 }
 
+/** The rates that may convert a price; null if the source does not exist. */
+export type RatesOfPrice = (price: Pick<SelectedPrice, 'id'>) => RateTable | null;
+
+/**
+ * Invented rates convert sample prices only.
+ * @param readSamples reads the ids of the sample prices; called for a sample source only
+ */
+export async function ratesByPrice(
+  rates: RateTable | null,
+  readSamples: () => Promise<ReadonlySet<number>>,
+): Promise<RatesOfPrice> {
+  if (rates?.kind !== 'sample') return () => rates;
+  const samples = await readSamples();
+  const none = withheld(rates);
+  return ({ id }) => (samples.has(id) ? rates : none);
+}
+
 /** Decides the conversion of each price. */
 export async function outcomesOf(
   plan: Plan,
   prices: readonly SelectedPrice[],
   targets: Targets,
   references: References,
-  rates: RateTable | null,
+  ratesOf: RatesOfPrice,
 ): Promise<PlannedPrice[]> {
   if (!isConverting(plan.options)) return mapped(prices, (price) => ({ price, outcome: null }));
   const target = { currency: targets.currency?.id ?? null, unit: targets.unit?.unit ?? null };
@@ -120,7 +138,7 @@ export async function outcomesOf(
     if (!unit) throw new Error(`no unit ${price.unit_id} at this revision`);
     const payable = price.price_type === 'payable';
     const basis = { payable, currency: price.currency_id, unit };
-    return { price, outcome: outcomeOf(basis, target, rates) };
+    return { price, outcome: outcomeOf(basis, target, ratesOf(price)) };
   });
 }
 
@@ -150,6 +168,25 @@ export function withoutRefused(
   };
   const kept = planned.filter((each) => each.outcome?.status !== 'refused');
   return { kept, warnings: [warning] };
+}
+
+/** The warning about the invented rates of a source. */
+export const sampleRates = (source: string, pointer: string): Warning => ({
+  code: 'sample_rates',
+  pointer,
+  detail:
+    `The rates of ${source} are invented for demonstration, and so is every number converted by ` +
+    'them; load published rates before you use any',
+  suggestions: [],
+});
+
+/** Warns of invented rates if any price is converted by them. */
+export function sampleWarnings(
+  source: RateSource | null,
+  planned: readonly PlannedPrice[],
+): readonly Warning[] {
+  const isUsed = source?.isSample && planned.some(({ outcome }) => outcome?.conversion?.pair);
+  return isUsed ? [sampleRates(source.slug, '/options/currency')] : [];
 }
 
 /** The specification value that states that VAT is included; undefined without one. */

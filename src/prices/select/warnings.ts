@@ -54,11 +54,21 @@ export interface Warning {
   /**
    * Set for `rates_missing`: the currency, the days of the points without a rate, and its newest
    * rate. The days are null if no point is requested. The newest rate is null if there is none.
+   * The first stretches of days without a rate, with their requested points, and the number of
+   * further stretches.
    */
   readonly currency?: string;
   readonly firstDateWithoutRate?: string | null;
   readonly lastDateWithoutRate?: string | null;
   readonly lastDateWithRate?: string | null;
+  readonly pointsWithoutRate?: number;
+  readonly pointsRequested?: number;
+  readonly stretchesWithoutRate?: readonly {
+    readonly firstDate: string;
+    readonly lastDate: string;
+    readonly points: number;
+  }[];
+  readonly moreStretches?: number;
 }
 
 /** A value of a request that matches nothing in its market. */

@@ -23,7 +23,8 @@ t.test('a price with VAT that is converted to another currency carries a warning
         .filter(([, own]: string[]) => own !== currency)
         .map(([c]: string[]) => c);
       warned += codes.length;
-      const { warnings } = json.$metadata;
+      const isSample = (each: Json) => each.code === 'sample_rates';
+      const warnings = json.$metadata.warnings.filter((each: Json) => !isSample(each));
       t.same(
         warnings.map((each: Json) => [each.code, each.detail.split(' ')[0]]),
         codes.map((code: string) => ['vat_included', code]),

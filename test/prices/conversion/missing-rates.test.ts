@@ -94,7 +94,7 @@ function requested(code: string, range: DateBounds, options: Json): string[] {
     ...[1, 3, 6, 12].map((months) => monthsBack(latest, months)),
     `${Number(latest.slice(0, 4)) - 1}-12-31`,
   ].map((base) => upTo.findLast((date) => date <= base));
-  return [...series, latest, ...bases.filter((date) => date !== undefined)];
+  return [...new Set([...series, latest, ...bases.filter((date) => date !== undefined)])];
 }
 
 const near = (dates: readonly string[], date: string): string[] =>
@@ -108,43 +108,63 @@ function lackingOn(date: string, legs: readonly string[]): readonly string[] {
   return absent.length > 0 ? absent : legs;
 }
 
+/** A requested point and the currencies that its conversion lacks, of those that it needs. */
+interface NeededPoint {
+  readonly date: string;
+  readonly legs: readonly string[];
+  readonly lacking: readonly string[];
+}
+
+/** The points without a rate of a currency, in stretches without a day that has one. */
+function stretchesOf(currency: string, points: readonly NeededPoint[]) {
+  const pairs = [...new Set(points.map(({ legs }) => legs.join()))].map((each) => each.split(','));
+  const isLacking = (date: string) =>
+    pairs.some((legs) => legs.includes(currency) && lackingOn(date, legs).includes(currency));
+  const dates = points.filter(({ lacking }) => lacking.includes(currency)).map(({ date }) => date);
+  const stretches: { firstDate: string; lastDate: string; points: number }[] = [];
+  for (const date of dates.toSorted()) {
+    const open = stretches.at(-1);
+    if (open && days(open.lastDate, date).every(isLacking)) {
+      stretches[stretches.length - 1] = { ...open, lastDate: date, points: open.points + 1 };
+    } else stretches.push({ firstDate: date, lastDate: date, points: 1 });
+  }
+  return stretches;
+}
+
 /** The outcome of each price and the warnings of a request, by the contract. */
 function expectedOf(range: DateBounds, options: Json) {
-  const missing = new Map<string, string[]>();
+  const points: NeededPoint[] = [];
   const states = CODES.map((code) => {
     const currency = PRICES[code]?.currency ?? null;
     if (currency === null) return 'not-applicable';
     if (currency === options.currency) return 'unchanged';
     const legs = [currency, options.currency].filter((iso) => iso !== 'EUR');
-    const dates = requested(code, range, options);
-    const lacking = dates.map((date) => lackingOn(date, legs));
-    for (const [index, isos] of lacking.entries()) {
-      for (const iso of isos) missing.set(iso, [...(missing.get(iso) ?? []), dates[index] ?? '']);
-    }
-    const unrated = lacking.filter((isos) => isos.length > 0).length;
+    const own = requested(code, range, options).map((date) => {
+      return { date, legs, lacking: lackingOn(date, legs) };
+    });
+    points.push(...own);
+    const unrated = own.filter(({ lacking }) => lacking.length > 0).length;
     if (unrated === 0) return 'converted';
-    return unrated === dates.length ? 'refused' : 'partial';
+    return unrated === own.length ? 'refused' : 'partial';
   });
-  const warnings = [...missing].sort().map(([currency, dates]) => ({
-    currency,
-    firstDateWithoutRate: dates.toSorted()[0],
-    lastDateWithoutRate: dates.toSorted().at(-1),
-    lastDateWithRate: RATES[currency]?.at(-1),
-  }));
+  const currencies = [...new Set(points.flatMap(({ lacking }) => lacking))].sort();
+  const warnings = currencies.map((currency) => {
+    const stretches = stretchesOf(currency, points);
+    return {
+      currency,
+      firstDateWithoutRate: stretches[0]?.firstDate,
+      lastDateWithoutRate: stretches.at(-1)?.lastDate,
+      lastDateWithRate: RATES[currency]?.at(-1),
+      pointsWithoutRate: points.filter(({ lacking }) => lacking.includes(currency)).length,
+      pointsRequested: points.filter(({ legs }) => legs.includes(currency)).length,
+      stretchesWithoutRate: stretches.slice(0, 5),
+      moreStretches: Math.max(0, stretches.length - 5),
+    };
+  });
   return { states, warnings };
 }
 
-const shownOf = ({
-  currency,
-  firstDateWithoutRate,
-  lastDateWithoutRate,
-  lastDateWithRate,
-}: Json) => ({
-  currency,
-  firstDateWithoutRate,
-  lastDateWithoutRate,
-  lastDateWithRate,
-});
+const shownOf = ({ code, pointer, detail, suggestions, ...others }: Json) => others;
 
 /** Sends a request to the services with and without the price book; the answers must be equal. */
 async function ask(
@@ -177,13 +197,18 @@ t.test('rates that end are reported, and May and June cannot be converted at all
       code: 'rates_missing',
       pointer: '/options/currency',
       detail:
-        'ECB has no rate of USD for points from 2026-05-08 to 2026-06-19, and its newest one is ' +
-        'of 2026-04-30; a rate applies to its own day and the 7 days after it',
+        'ECB has no rate of USD for 74 of 74 requested points: 2026-05-08 to 2026-06-19 (74); ' +
+        'its newest one is of 2026-04-30, and a rate applies to its own day and the 7 days ' +
+        'after it',
       suggestions: [],
       currency: 'USD',
       firstDateWithoutRate: '2026-05-08',
       lastDateWithoutRate: '2026-06-19',
       lastDateWithRate: '2026-04-30',
+      pointsWithoutRate: 74,
+      pointsRequested: 74,
+      stretchesWithoutRate: [{ firstDate: '2026-05-08', lastDate: '2026-06-19', points: 74 }],
+      moreStretches: 0,
     },
   ]);
   for (const record of answer.json.data) {
@@ -215,11 +240,16 @@ t.test('rates that end are reported, and May and June cannot be converted at all
 const shared = { code: 'rates_missing', pointer: '/options/currency', suggestions: [] };
 const WON = {
   ...shared,
-  detail: 'ECB has no rate of KRW at all; points from 2026-04-30 to 2026-06-19 need one',
+  detail:
+    'ECB has no rate of KRW at all; 26 requested points need one: 2026-04-30 to 2026-06-19 (26)',
   currency: 'KRW',
   firstDateWithoutRate: '2026-04-30',
   lastDateWithoutRate: '2026-06-19',
   lastDateWithRate: null,
+  pointsWithoutRate: 26,
+  pointsRequested: 26,
+  stretchesWithoutRate: [{ firstDate: '2026-04-30', lastDate: '2026-06-19', points: 26 }],
+  moreStretches: 0,
 };
 
 t.test('a currency without any rate is reported, with the points that need one', async (t) => {
@@ -266,6 +296,10 @@ t.test('a summary needs its own points, and without points the currency is named
     firstDateWithoutRate: null,
     lastDateWithoutRate: null,
     lastDateWithRate: null,
+    pointsWithoutRate: 0,
+    pointsRequested: 0,
+    stretchesWithoutRate: [],
+    moreStretches: 0,
   };
   const plain = await ask(t, filters, { currency: 'KRW' });
   t.same(plain.json.$metadata.warnings, [none]);
@@ -342,6 +376,31 @@ t.test('missing rates are those of an independent calculation', async (t) => {
     [...seen.values()].every((count) => count > 5) && seen.size === 5,
     JSON.stringify([...seen]),
   );
+});
+
+t.test('the first five stretches are listed, and the others counted', async (t) => {
+  const first = (month: number) => `2010-${String(month).padStart(2, '0')}-01`;
+  const months = Array.from({ length: 12 }, (_, index) => first(index + 1));
+  await commit(twins.database.pool, async (client) => {
+    await putRates(client, 'ECB', 'INR', Object.fromEntries(months.map((day) => [day, '80'])));
+    await addPrice(client, { code: 'M-INR', currency: 'INR', unit: 'tonne' });
+    const points = days('2010-01-01', '2010-12-31').map((day) => [day, null, '1', null] as const);
+    await putPoints(client, 'M-INR', ...points);
+  });
+  await fill(twins);
+  const { json } = await ask(
+    t,
+    { codes: ['M-INR', 'M-EUR'] },
+    { currency: 'EUR', includeSeries: true },
+  );
+  const [warning] = missingIn(json);
+  t.match(warning, {
+    pointsWithoutRate: 365 - 12 * 8,
+    pointsRequested: 365,
+    moreStretches: 7,
+    detail: / 2010-05-09 to 2010-05-31 \(23\) and 7 more; its newest one is of 2010-12-01,/,
+  });
+  t.equal(warning.stretchesWithoutRate.length, 5);
 });
 
 t.test('nothing is read where the rates cover the dates, or no rate is needed', async (t) => {

@@ -1,0 +1,48 @@
+import { type Kysely, sql } from 'kysely';
+import { MARKETS, type Market } from '../../catalog/markets.ts';
+import { type Head, numberIn, requireCommit } from '../../db/revisions.ts';
+import type { Database } from '../../db/schema.ts';
+import { SEED_FORMAT } from '../../db/seed/format.ts';
+import { cachedByRevision } from '../../db/shared-work.ts';
+
+/**
+ * Reads the ids of the sample prices of a market at a revision: prices that seeds have made,
+ * without any point of another origin. The batch of a point decides, because nobody can edit it: a
+ * description can be edited, and own numbers can be loaded under the code of a sample.
+ */
+async function samplesOf(
+  db: Kysely<Database>,
+  { slug }: Market,
+  revision: string,
+): Promise<ReadonlySet<number>> {
+  const at = numberIn(revision);
+  const { rows } = await sql<{ id: number }>`
+    with seeded as (
+      select distinct g.price_id as id
+      from load_batch as b join change_segment as g on g.revision = b.revision
+      where b.format = ${SEED_FORMAT} and g.revision <= ${at}
+        and g.market_id = (select id from market where slug = ${slug}))
+    select id from seeded
+    where ${requireCommit(revision)}
+      and not exists (
+        select from series_at(${at}) as s left join load_batch as own on own.id = s.batch_id
+        where s.price_id = seeded.id and own.format is distinct from ${SEED_FORMAT})`.execute(db);
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Reads the ids of the sample prices of a market at the revision of a head. */
+export type SamplesReader = (market: Market, head: Head) => Promise<ReadonlySet<number>>;
+
+/** Cached sets of ids: the newest of each market, and one before. */
+const CACHED = 2 * MARKETS.length;
+
+/**
+ * A reader with an LRU cache.
+ * @param shared the database of loads that requests share; an aborted request does not cancel them
+ */
+export const samplesReader = (shared: Kysely<Database>): SamplesReader =>
+  cachedByRevision(
+    CACHED,
+    (market, { epoch, revision }) => `${market.slug} ${epoch}.${revision}`,
+    (market, { revision }) => samplesOf(shared, market, revision),
+  );
