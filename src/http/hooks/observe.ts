@@ -10,6 +10,7 @@ import type { Principal } from '../../auth/credentials.ts';
 import { DatabaseFailure } from '../../db/failures.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
+import { masked } from '../../std/secrets.ts';
 import type { SpanEnd, Tracing } from '../../tracing/tracing.ts';
 import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
@@ -50,11 +51,20 @@ const isServerError = (status: number | 'broken'): boolean => status === 'broken
 /** One for the process, because an outage affects all requests. */
 const outageCauses = new CauseLimit();
 
-/** Log fields of a failure: the code of a refusal, the cause of a server error. */
+/** Maximum length of the logged reason of a refused token, in characters. */
+const REASON_MAX = 128;
+
+/**
+ * Log fields of a failure: the code of a refusal, the reason why a token is invalid, the cause of a
+ * server error.
+ */
 function failureFields(failure: unknown, status: number | 'broken'): object {
   if (failure == null || failure instanceof ClientDisconnected) return {};
   if (!(failure instanceof Problem)) return isServerError(status) ? { err: failure } : {};
   const { code, message, cause } = failure;
+  if (code === 'invalid_token' && cause instanceof Error) {
+    return { code, reason: masked(cause.message).slice(0, REASON_MAX) };
+  }
   if (!isServerError(status)) return { code };
   if (cause === undefined) return { code, detail: message };
   return outageCauses.shouldLog(failure) ? { code, err: cause } : { code };
