@@ -111,11 +111,11 @@ export const ECHOES: Readonly<Record<string, Responder>> = {
     json('', { 'content-type': `text/${headers['x-api-key']}` }, 500)(reply, {} as IncomingMessage);
   },
   'another answer': (reply, { headers }) => {
-    json({ headers })(reply, {} as IncomingMessage);
+    json({ key: headers['x-api-key'], headers })(reply, {} as IncomingMessage);
   },
   'a part': (reply, { headers }) => {
     reply.writeHead(403, { 'content-type': 'application/json', 'content-length': '9999' });
-    reply.write(JSON.stringify({ headers }), () => reply.destroy());
+    reply.write(JSON.stringify({ key: headers['x-api-key'], headers }), () => reply.destroy());
   },
   'no status line': ({ socket }, { headers }) => {
     socket?.end(`x-api-key: ${headers['x-api-key']}\r\n\r\n`);
