@@ -130,6 +130,4 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
   const old = await page('copper', `revision:${rows[0].text}`, 1);
   t.equal(old.changes.length, 1);
   t.ok(old.scanned.change_segment < 10, `${old.scanned.change_segment} segments after a revision`);
-  const { scanned } = await page('copper', 'latest', 1);
-  t.same([scanned.series, scanned.change_segment], [0, 1]);
 });

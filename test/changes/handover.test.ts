@@ -131,7 +131,7 @@ t.test(
     const newest = reply.headers['x-data-revision'] ?? '';
     const [prefix = '', number] = newest.split('.');
     const epoch = prefix.slice(0, 6);
-    // Revisions of reference data make no change of the feed; their numbers go beyond its positions.
+    // Revisions of reference data make no change of the feed.
     for (let count = 0; count < 100; count += 1) {
       await inRevision(database.pool, `update product set alias = 'Alias ${count}'`);
     }

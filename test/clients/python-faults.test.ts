@@ -233,7 +233,7 @@ if caught: print(json.dumps([str(each.message) for each in caught]))`;
 t.test('the credentials of a proxy are in no exception either', async (t) => {
   const echo: Responder = (reply, { headers }) =>
     json(
-      JSON.stringify(headers),
+      `It sent ${headers['proxy-authorization']}`,
       { 'content-type': 'text/plain' },
       407,
     )(reply, {} as IncomingMessage);
