@@ -13,6 +13,7 @@ Client(url, key). Filters and options have the names of the interface; date_from
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import email.utils
 import http.client
@@ -137,6 +138,13 @@ class Changes(list):
         self.next_seq, self.revision = next_seq, revision
 
 
+def _secret(text: str) -> str:
+    """A pattern that finds a credential in the encodings of an echo, also cut after 12 characters."""
+    codes = [(re.escape(each), f"{ord(each):02x}") for each in text]
+    forms = [rf"(?:\\*{it}|%(?:25)*{code}|\\+u00{code})" for it, code in codes]
+    return "".join(forms[:12] + [f"{each}?" for each in forms[12:]])
+
+
 def _plain(value: Any) -> Any:
     """Converts dates, sets, iterators, and arrays of numpy and pandas to JSON values."""
     if hasattr(value, "isoformat"):
@@ -170,11 +178,19 @@ class Client:
             raise PricesError("There is no API key; set COMMODITY_PRICES_KEY, or give key")
         if not re.fullmatch(r"[\x21-\x7e]+", self._key):
             raise PricesError("The API key holds a space, a line end or another illegal character")
+        users = [urllib.parse.unquote(it.rpartition("@")[0].rpartition("/")[2])
+                 for it in urllib.request.getproxies().values() if "@" in it]
+        sent = [self._key, *(base64.b64encode(it.encode()).decode() for it in users)]
+        self._secrets = re.compile("|".join(map(_secret, sent)), re.IGNORECASE)
         self._url = re.sub(r"/v3(/prices)?$", "", address.rstrip("/"))
         self._decimal, self._timeout, self._monotonic = decimal, timeout, monotonic
         self._opener = urllib.request.OpenerDirector()  # A redirect would take the key elsewhere.
         for handler in (urllib.request.ProxyHandler(), _Closable()):
             self._opener.add_handler(handler)
+
+    def _hide(self, text: str) -> str:
+        """A text of an answer without the credentials of the request, which a server may echo."""
+        return self._secrets.sub("[secret]", text)
 
     def prices(self, market: str, *, timeout: Optional[float] = None, **request: Any) -> Results:
         """The prices of a market that pass the filters, with their series unless
@@ -192,7 +208,7 @@ class Client:
         sent = json.dumps(body, default=_plain).encode()
         data, metadata, _ = self._page(path, timeout, "revision", body=sent)
         for each in metadata.get("warnings", []):
-            text = f"{market}: {each['code']} {each.get('pointer')}: {each['detail']}"
+            text = self._hide(f"{market}: {each['code']} {each.get('pointer')}: {each['detail']}")
             own = sum(f.f_globals is globals() for f, _ in traceback.walk_stack(sys._getframe()))
             warnings.warn(text, PricesWarning, stacklevel=own + 1)  # Names the line of the user.
         return Results(data, metadata, self._decimal)
@@ -238,7 +254,7 @@ class Client:
                 list(Results(data, metadata, self._decimal)._points() if body else ())
                 return data, metadata, headers
         raise PricesError(f"{self._url} is no Commodity Prices Service of version 3, or its answer "
-                          f"lacks a part: {json.dumps(answer, default=str)[:200]}")
+                          f"lacks a part: {self._hide(json.dumps(answer, default=str))[:200]}")
 
     def _call(self, path: str, body: Optional[bytes], timeout: Optional[float]) -> Any:
         """The response and its headers. Retries are safe, because every call only reads."""
@@ -274,7 +290,7 @@ class Client:
                     done.append(self._read(answer))
             except (OSError, http.client.HTTPException) as error:
                 text = f"The connection to {self._url} failed: {getattr(error, 'reason', error)}"
-                done.append(_Transient(PricesError(text), None))
+                done.append(_Transient(PricesError(self._hide(text)), None))
             except Exception as error:
                 done.append(error)
 
@@ -314,7 +330,7 @@ class Client:
             with contextlib.suppress(zlib.error):
                 body = inflate.decompress(body)
             is_whole = is_whole and inflate.eof
-        start = repr(body[:200].decode("utf-8", "replace"))
+        start = repr(self._hide(body[:4000].decode("utf-8", "replace"))[:200])
         if not is_whole or (status == 200 and not body):  # http.client accepts a truncated head.
             text = f"{self._url} sent a part of its answer only: {start}"
             raise _Transient(PricesError(text, status), None)
@@ -322,7 +338,8 @@ class Client:
         wanted = "application/json" if status == 200 else "application/problem+json"
         content = None
         with contextlib.suppress(ValueError, RecursionError):
-            content = json.loads(body if kind == wanted else "", **_EXACT if self._decimal else {})
+            text = body if status == 200 else self._hide(body.decode())
+            content = json.loads(text if kind == wanted else "", **_EXACT if self._decimal else {})
         if status == 204 or (status == 200 and content is not None):
             return content, headers
         known = content if _are([content], "code", "detail") else {}
@@ -332,7 +349,7 @@ class Client:
             detail = f"{self._url} answered {status}, a redirect: set the final address, {place}"
         if status == 404:
             detail += f" ({answer.url}; this client is for version 3 of the service)"
-        error = PricesError(detail, status, *map(known.get, ("code", "errors", "requestId")))
+        error = PricesError(self._hide(detail), status, *map(known.get, ("code", "errors", "requestId")))
         after = _retry_after(headers.get("retry-after"))
         raise _Transient(error, after) if status in TRANSIENT else error
 

@@ -25,10 +25,20 @@ const isText = (value) => typeof value === 'string';
 const isList = (list) => Array.isArray(list) && list.every((each) => isText(each?.code));
 const numberOf = (text = '') => Number(/^[0-9a-z]+\.(\d+)$/.exec(text)?.[1] ?? -1);
 const ADDRESS = /^https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
+const secretOf = (key) => {
+    const forms = [...key].map((each, place) => {
+        const code = each.charCodeAt(0).toString(16);
+        return `(\\\\*\\x${code}|%(25)*${code}|\\\\+u00${code})${place < 12 ? '' : '?'}`;
+    });
+    return new RegExp(forms.join(''), 'gi');
+};
 const fault = (text, members = {}) => Object.assign(new PricesError(text), members);
 async function attempt(url, init, signal) {
+    const secret = secretOf(new Headers(init.headers).get('x-api-key') ?? '');
+    const hide = (text) => text.replace(secret, '[secret]');
     const { ok, status, headers, body } = await fetch(url, { ...init, signal }).catch((error) => {
-        throw fault(`${url} cannot be reached: ${error.cause?.code ?? (error.cause ?? error).message}`);
+        const why = error.cause?.code ?? (error.cause ?? error).message;
+        throw fault(`${url} cannot be reached: ${hide(why)}`);
     });
     const kind = headers.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
     const isJson = /^application\/(problem\+)?json$/i.test(kind);
@@ -41,28 +51,31 @@ async function attempt(url, init, signal) {
             if (!isJson && text.length > 200)
                 await reader?.cancel();
         }
-        content = status === 204 ? none : isJson && JSON.parse(text);
+        content = status === 204 ? none : isJson && JSON.parse(ok ? text : hide(text));
         const { $metadata: meta, data } = content;
         const mark = init.body ? isList(meta.warnings) && meta.revision : meta.nextSeq;
         const isPage = isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
         const rows = init.body ? rowsOf(content) : [];
-        if (ok && isPage && !rows.some((row) => Object.values(row).includes(undefined)))
+        if (ok && isPage && !rows.some((row) => Object.values(row).includes(undefined))) {
+            if (init.body)
+                meta.warnings = JSON.parse(hide(JSON.stringify(meta.warnings)));
             return { content, fields: headers };
+        }
     }
     catch {
         if (!part?.done || (ok && !text))
-            throw fault(`${url} sent a part of its answer only: ${text.slice(0, 200)}`);
+            throw fault(`${url} sent a part of its answer only: ${hide(text).slice(0, 200)}`);
     }
     const [to, retryAfterMs] = [headers.get('location'), retryAfterOf(headers.get('retry-after'))];
     const moved = status < 400 && to && `a redirect to ${to.split(/[?#]/)[0]}; set url to its host`;
-    const other = { detail: moved || `${kind}, no answer of version 3: ${text.slice(0, 200)}` };
+    const other = { detail: moved || `${kind}, no answer of version 3: ${hide(text).slice(0, 200)}` };
     const isProblem = isText(content?.code) && isText(content.detail);
     const { detail, code = null, errors: list, requestId = null } = isProblem ? content : other;
     const errors = isList(list) ? list : [];
     const places = errors.map((each) => `\n${each.pointer}: ${each.detail}`).join('');
     const hint = status === 404 ? ' (this client is for version 3)' : '';
     const members = { status, code, errors, requestId, retryAfterMs };
-    throw fault(`${url} answered ${status}: ${detail}${places}${hint}`, members);
+    throw fault(`${url} answered ${status}: ${hide(detail)}${places}${hint}`, members);
 }
 async function send(url, init, { signal, timeoutMs = 60_000 }) {
     const [control, endsAt] = [new AbortController(), performance.now() + timeoutMs];

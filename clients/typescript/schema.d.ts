@@ -963,7 +963,7 @@ export interface paths {
         };
         /**
          * The change feed
-         * @description Every change of a point or of the attributes of a price, in commit order, with its value before and after. The feed is append-only and has no gaps. Set `after` to the `nextSeq` of the previous page, or to the `seq` of the last change that you processed: you then receive every change exactly once, wherever you stopped.
+         * @description Every change of a point or of the attributes of a price, in commit order, with its value before and after. The feed is append-only and has no gaps. Set `after` to the `nextSeq` of the previous page, or to the `seq` of the last change that you processed: you then receive every change exactly once, wherever you stopped. To follow from a snapshot, send `after=revision:` and its `$metadata.revision`. `after=latest` is an empty page with the position of now.
          *
          *     With `wait`, an empty page waits for the first change, and is a 204 if there is none in that time. Without it, `data` is empty. Every response returns the next position in `x-next-seq`. NDJSON has one change on each line.
          *
@@ -7836,7 +7836,7 @@ export interface operations {
     readonly getChanges: {
         readonly parameters: {
             readonly query?: {
-                /** @description The `nextSeq` of the previous page, or a `seq`; default: the beginning */
+                /** @description The `nextSeq` of the previous page, or a `seq`; `latest`: the position of now; `revision:<revision>`: the changes committed after it. Default: the beginning */
                 readonly after?: string;
                 /** @description Changes of this market only; repeat it for several. Default: all markets that the credential can read */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];

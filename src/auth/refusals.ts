@@ -94,8 +94,12 @@ export const noMarketScope = (): Problem =>
     { headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="prices:*"' } },
   );
 
-/** A 503: clients discard credentials on a 401, so a server failure must not be a 401. */
-export const authUnavailable = (cause: unknown): Problem =>
+/**
+ * A 503: clients discard credentials on a 401, so a server failure must not be a 401.
+ * @param retrySeconds time until the check is possible, if it is known
+ */
+export const authUnavailable = (cause: unknown, retrySeconds?: number): Problem =>
   new Problem('auth_unavailable', 'The credential could not be checked. Try again shortly', {
     cause,
+    ...(retrySeconds && { headers: { 'retry-after': String(retrySeconds) } }),
   });

@@ -22,19 +22,12 @@ type RevisionPresence = 'here' | 'later' | 'other';
 
 interface MinRevisionOptions {
   readonly db: Kysely<Database>;
-  readonly link: Pick<Link, 'newestRevision' | 'lagMs' | 'lastRead' | 'isStandby'>;
+  readonly link: Pick<Link, 'newestRevision' | 'lagMs' | 'isStandby'>;
   readonly primary: Pick<Primary, 'newest'>;
   /** Maximum wait of a request for a revision, in milliseconds. */
   readonly waitMs: number;
   /** Maximum lag of a standby before the node reports it, in milliseconds; 0 for no limit. */
   readonly lagMsMax: number;
-}
-
-/** A revision that a client has seen and this server lacks. */
-interface Missing {
-  readonly text: string;
-  /** Arrival time of the request, by `performance.now()`. */
-  readonly atMs: number;
 }
 
 const POLL_MS = 5;
@@ -46,20 +39,21 @@ const notReplayed = (detail: string): DatabaseFailure =>
 
 /**
  * Enforces `x-min-revision`: an answer contains the revision that the client has already seen,
- * possibly on another node, so that its data never get older. Also reports if this node is behind.
+ * possibly on another node, so that its data never get older. Also reports if this node is behind,
+ * which no client can cause.
  */
 export class MinRevisionCheck {
   readonly counts = { waits: 0, refusals: 0, others: 0 };
   readonly #options: MinRevisionOptions;
   readonly #known = new LRUCache<string, true>({ max: KNOWN_MAX });
-  #missing: Missing | null = null;
 
   constructor(options: MinRevisionOptions) {
     this.#options = options;
   }
 
   /**
-   * Waits within the bound until this server has a revision.
+   * Waits within the bound until a standby has a revision. A primary lacks nothing: a number beyond
+   * its newest one was lost, for example by a restore.
    * @returns the newest revision; `isKnown` is false if `min` belongs to another history
    * @throws DatabaseFailure `not_replayed` after the wait, and the errors of the revision check
    */
@@ -70,17 +64,17 @@ export class MinRevisionCheck {
     const text = min === LATEST ? await this.#latest() : min;
     const begun = performance.now();
     for (let isFirst = true; ; isFirst = false) {
+      const wasStandby = link.isStandby;
       const newest = await link.newestRevision();
       const found = text === null ? 'here' : await this.#find(newest, text);
-      if (found !== 'later' || text === null) {
-        if (found === 'other') this.counts.others += 1;
+      // The link may have moved from a standby to the primary after the read.
+      if (found !== 'later' || !(wasStandby || link.isStandby)) {
+        if (found !== 'here') this.counts.others += 1;
         return { newest, isKnown: found === 'here' };
       }
       if (isFirst) this.counts.waits += 1;
       if (performance.now() - begun >= waitMs) {
         this.counts.refusals += 1;
-        // A primary lacks nothing: such a number was never committed.
-        if (link.isStandby) this.#missing = { text, atMs: begun };
         throw notReplayed(
           'The server in use does not have this x-min-revision yet; repeat the request',
         );
@@ -89,25 +83,11 @@ export class MinRevisionCheck {
     }
   }
 
-  /**
-   * Time for which this node has been behind, in milliseconds; null if it is current. A standby is
-   * behind if its lag exceeds the bound, or if it lacks a revision that a client has seen. In the
-   * second case it is current again once it has replayed all data that it knew of before that
-   * request, because the revision may not exist.
-   */
+  /** Time for which a standby has been behind its bound, in milliseconds; null if it is current. */
   behindMs(): number | null {
     const { link, lagMsMax } = this.#options;
-    const lagMs = link.lagMs;
-    if (lagMsMax > 0 && lagMs > lagMsMax) return lagMs;
-    const missing = this.#missing;
-    if (missing === null) return null;
-    const nowMs = performance.now();
-    const [, number = ''] = missing.text.split('.');
-    const { lastRead } = link;
-    const hasIt = lastRead !== null && !isAfter(number, lastRead.revision);
-    if (link.isStandby && !hasIt && nowMs - lagMs <= missing.atMs) return nowMs - missing.atMs;
-    this.#missing = null;
-    return null;
+    const { lagMs } = link;
+    return lagMsMax > 0 && lagMs > lagMsMax ? lagMs : null;
   }
 
   /** The newest revision of the primary, queried after this call; null if this is the primary. */

@@ -22,6 +22,24 @@ export function masked(text: string): string {
   return keyless.replace(DOTTED, (word) => (word.includes(OBJECT) ? MASK : word));
 }
 
+/** Leading characters of a credential that a cut text must show to be found in it. */
+const CUT_MIN = 12;
+
+/**
+ * Masks one given credential, which a server may echo, in plain, percent-encoded or JSON-escaped
+ * form. A credential that is cut after 12 characters or later is found too.
+ * @param secret printable ASCII characters
+ */
+export function maskerOf(secret: string): (text: string) => string {
+  const forms = [...secret].map((each, place) => {
+    const code = each.charCodeAt(0).toString(16);
+    const form = `(?:\\\\*\\x${code}|%(?:25)*${code}|\\\\+u00${code})`;
+    return place < CUT_MIN ? form : `${form}?`;
+  });
+  const pattern = new RegExp(forms.join(''), 'gi');
+  return (text) => text.replace(pattern, MASK);
+}
+
 /** True if a text contains something that looks like an API key or a token. */
 export const containsSecret = (text: string): boolean => masked(text) !== text;
 

@@ -9,7 +9,10 @@ import { HS256, SECRET } from '../support/auth/auth-app.ts';
 import { goodClaims, hmac, secretToken, tokenOf } from '../support/auth/tokens.ts';
 import { testDatabase } from '../support/database/database.ts';
 
-t.test('no log line and no refusal repeats a secret, whatever was sent wrongly', async (t) => {
+type Test = Pick<typeof t, 'teardown'>;
+
+/** An application that trusts tokens, and its log lines. */
+async function logged(t: Test) {
   const database = await testDatabase(t);
   const lines: string[] = [];
   const destination = new Writable({
@@ -29,7 +32,43 @@ t.test('no log line and no refusal repeats a secret, whatever was sent wrongly',
     logger: loggerOf('trace', destination),
   });
   t.teardown(() => app.close());
+  return { database, app, lines };
+}
 
+t.test('the log line of a refused token has the reason, and never the token', async (t) => {
+  const { app, lines } = await logged(t);
+  const reasonOf = async (token: string): Promise<string> => {
+    lines.length = 0;
+    const { headers, body } = await app.inject({
+      url: '/v3/me',
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const line = lines.map((each) => JSON.parse(each)).find((each) => each.status === 401);
+    const { code, reason } = line;
+    t.equal(code, 'invalid_token');
+    t.notMatch(body, reason, 'the client is not told');
+    t.notMatch(JSON.stringify(headers), reason);
+    t.ok(reason.length <= 128, reason);
+    t.notMatch(lines.join(''), token.slice(-20));
+    return reason;
+  };
+  t.equal(
+    await reasonOf(secretToken(goodClaims({ aud: 'x' }))),
+    'aud is not the audience of the service',
+  );
+  t.equal(await reasonOf(secretToken(goodClaims({ iss: 'x' }))), 'iss is not the trusted issuer');
+  t.match(
+    await reasonOf(tokenOf({ alg: 'HS256' }, goodClaims(), hmac('x'.repeat(32)))),
+    /signature/,
+  );
+  t.equal(
+    await reasonOf('no-token-at-all-but-a-longer-text'),
+    'Authorization token is invalid: The token is malformed.',
+  );
+});
+
+t.test('no log line and no refusal repeats a secret, whatever was sent wrongly', async (t) => {
+  const { database, app, lines } = await logged(t);
   const { key } = await createKey(database.db, {
     name: 'canary',
     scopes: ['prices:nickel'],

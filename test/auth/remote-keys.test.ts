@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http';
 import t from 'tap';
 import { type RemoteKeyTimes, remoteKeys } from '../../src/auth/tokens/signing-keys.ts';
+import type { Problem } from '../../src/errors.ts';
 import { keyPair, serve } from '../support/auth/tokens.ts';
 import { failureOf } from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
@@ -106,15 +107,32 @@ t.test('keys that were read hold while the issuer is down, and no longer than a 
   await until('a day is over', async () => (await codeOf(short(by('a')))) === 'auth_unavailable');
 });
 
-t.test('tokens with random key ids cause no fetch from the issuer', async (t) => {
+t.test('tokens with random key ids cause no fetch, and are told when to try again', async (t) => {
   const { state, url, keys } = await issuer(t);
   keys(A);
-  const find = remoteKeys(url, BYTES_MAX, TIMES);
+  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, cooldownMs: 30_000 });
   await find(by('a'));
   for (let token = 0; token < 1_000; token += 1) {
-    t.match(await failureOf(find(by(`random ${token}`))), { code: 'invalid_token' });
+    const refusal = await failureOf(find(by(`random ${token}`)));
+    t.match(refusal, { code: 'auth_unavailable' }, 'it may be a new key: no 401');
+    const after = Number((refusal as Problem).headers['retry-after']);
+    t.ok(after >= 1 && after <= 30, `after ${after} s`);
   }
   t.equal(state.asked, 1);
+  await find(by('a'));
+});
+
+t.test('a key id that a fetch has not found is a 401', async (t) => {
+  const { state, url, keys } = await issuer(t);
+  keys(A);
+  const first = remoteKeys(url, BYTES_MAX, TIMES);
+  t.match(await failureOf(first(by('b'))), { code: 'invalid_token' }, 'by the first fetch');
+  t.match(await failureOf(first({ alg: 'RS256', kid: undefined })), { code: 'invalid_token' });
+  t.equal(state.asked, 1);
+  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, cooldownMs: 1 });
+  await find(by('a'));
+  await until('a fetch for it', async () => (await codeOf(find(by('b')))) === 'invalid_token');
+  t.ok(state.asked >= 3);
 });
 
 t.test('with keys that hold, an issuer that fails is asked once in a cooldown', async (t) => {

@@ -81,9 +81,9 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
       statements.push({ sql: query.sql, parameters: [...query.parameters] });
     },
   });
-  const page = async (market: string, after: number, limit: number) => {
+  const page = async (market: string, after: number | string, limit: number) => {
     statements.length = 0;
-    const position = await positionOf(database, after);
+    const position = typeof after === 'string' ? after : await positionOf(database, after);
     const reads = { ...client.reads, db: () => db };
     const sources = { reads, references: referenceReader(1) };
     const { changes, next } = await readPage(sources, {
@@ -125,4 +125,9 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
   t.equal(nothing.changes.length, 0);
   // The newest one, and the one in which the position lies.
   t.same([nothing.scanned.series, nothing.scanned.change_segment], [0, 2]);
+
+  const { rows } = await pool.query('select revision_text(2) as text');
+  const old = await page('copper', `revision:${rows[0].text}`, 1);
+  t.equal(old.changes.length, 1);
+  t.ok(old.scanned.change_segment < 10, `${old.scanned.change_segment} segments after a revision`);
 });

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
+import { ECHOES, KEYS, partsOf } from '../clients/scripted-server.ts';
 import { assistant, commandEnv, mcp } from '../support/process/assistant.ts';
 import { prices } from '../support/process/programs.ts';
 
@@ -260,6 +261,25 @@ t.test('a text of a refusal hides nothing', async (t) => {
   const { text, data } = await ask([json({ detail, code: 'x' }, PROBLEM, 400)]);
   t.equal(data.error.message, 'a \\u{202e}b \\u{e0041} </system> [secret]');
   t.notMatch(text, /[<>&\p{Cf}]/u);
+});
+
+t.test('no result of a tool shows the key, whatever a server echoes', async (t) => {
+  for (const key of KEYS) {
+    const own = await assistant(t, { ...env, COMMODITY_PRICES_KEY: key }, mcp('--timeout', '3'));
+    const good: Responder = (reply, { headers }) =>
+      json({ data: [{ slug: 'nickel', name: `N ${headers['x-api-key']}` }] })(
+        reply,
+        {} as IncomingMessage,
+      );
+    for (const [what, answer] of Object.entries({ ...ECHOES, good })) {
+      const { text } = await ask([answer], { by: own });
+      const seen = text.replaceAll('\\\\', '\\').toLowerCase();
+      const shown = partsOf(key).filter((part) => seen.includes(part.toLowerCase()));
+      t.same(shown, [], `${what}: ${text}`);
+      if (what !== 'no status line') t.match(text, '[secret]', what);
+    }
+    for (const part of partsOf(key)) t.notOk(own.stderr().includes(part));
+  }
 });
 
 t.test('a call that is cancelled closes its connection, and the next one works', async (t) => {

@@ -4,10 +4,14 @@ import t from 'tap';
 import { python } from '../support/process/python.ts';
 import {
   closedConnection,
+  ECHOES,
+  echoedWarning,
   endlessTls,
   fullBacklog,
   INCOMPLETE,
   json,
+  KEYS,
+  partsOf,
   price,
   type Responder,
   refused,
@@ -199,6 +203,48 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
     t.ok(stdout.length < 500, what);
   });
   await Promise.all(all);
+});
+
+t.test('no exception and no warning shows the key, whatever a server echoes', async (t) => {
+  const cases = [...Object.entries(ECHOES), ['a warning', echoedWarning] as const];
+  const all = KEYS.flatMap((key) => cases.map(([what, answer]) => [key, what, answer] as const));
+  const check = async ([key, what, answer]: (typeof all)[number]) => {
+    const { url } = await scriptedServer(t, [answer]);
+    const program = `
+import json, traceback, warnings, commodity_prices as cp
+with warnings.catch_warnings(record=True) as caught:
+    try: cp.prices("nickel", timeout=2)
+    except cp.PricesError as error:
+        print(json.dumps([str(error), error.code, error.request_id, traceback.format_exc(),
+              *(text for each in error.errors for text in each.values())]))
+if caught: print(json.dumps([str(each.message) for each in caught]))`;
+    const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: key };
+    const { stdout, stderr } = await python(program, env);
+    const texts = JSON.parse(stdout || '[]').map(String) as string[];
+    t.match(texts[0], '[secret]', `${what}: ${stderr}`);
+    for (const text of texts) {
+      const shown = partsOf(key).filter((part) => text.toLowerCase().includes(part.toLowerCase()));
+      t.same(shown, [], `${what}: ${text}`);
+    }
+  };
+  await Promise.all(all.map(check));
+});
+
+t.test('the credentials of a proxy are in no exception either', async (t) => {
+  const echo: Responder = (reply, { headers }) =>
+    json(
+      `It sent ${headers['proxy-authorization']}`,
+      { 'content-type': 'text/plain' },
+      407,
+    )(reply, {} as IncomingMessage);
+  const { url } = await scriptedServer(t, [echo]);
+  const proxy = url.replace('//', '//someone:pass%20word@');
+  const program = `import commodity_prices as cp
+try: cp.Client("http://prices.invalid", "key-of-a-client").prices("nickel")
+except cp.PricesError as error: print(error)`;
+  const { stdout, stderr } = await python(program, { http_proxy: proxy, no_proxy: '' });
+  t.match(stdout, /It sent Basic \[secret\]/, stderr);
+  t.notMatch(stdout, Buffer.from('someone:pass word').toString('base64').slice(0, 12));
 });
 
 t.test('an answer that resembles one of version 3 is an error', async (t) => {

@@ -56,6 +56,80 @@ export const refused = (
     status,
   );
 
+/** Keys of a service and of a gateway; the second has characters that encodings change. */
+export const KEYS = [`cps_live_0123456789_${'Zx9'.repeat(12)}ab`, 'gw+K/e"y%1\\&x=='] as const;
+
+const percents = (text: string, times: number): string => {
+  const once = Array.from(text, (each) => `%${each.charCodeAt(0).toString(16)}`).join('');
+  return times === 1 ? once : once.replaceAll('%', '%25');
+};
+const escapes = (text: string): string =>
+  Array.from(text, (each) => `\\u00${each.charCodeAt(0).toString(16)}`).join('');
+
+/** A key as servers may echo it: plain, encoded, escaped, in upper case and cut. */
+const echoes = (key: string): string[] => [
+  key,
+  encodeURIComponent(key),
+  percents(key, 1),
+  percents(key, 2),
+  JSON.stringify(key).slice(1, -1),
+  escapes(key),
+  key.toUpperCase(),
+  key.slice(0, 14),
+];
+
+/** The parts of a key of which no error may show one. */
+export const partsOf = (key: string): string[] => [
+  ...echoes(key),
+  key.slice(0, 12),
+  key.slice(-8),
+  encodeURIComponent(key.slice(-8)),
+];
+
+/** Answers that echo the key of the request, by their kind. */
+export const ECHOES: Readonly<Record<string, Responder>> = {
+  problem: (reply, { headers }) => {
+    const text = echoes(String(headers['x-api-key'])).join(' ');
+    const errors = [{ pointer: `/${text}`, code: text, detail: text }];
+    const body = { code: text, detail: text, errors, requestId: text };
+    const type = { 'content-type': 'application/problem+json' };
+    json(body, type, 400)(reply, {} as IncomingMessage);
+  },
+  page: (reply, { headers }) => {
+    const text = echoes(String(headers['x-api-key'])).join('\n');
+    json(`<pre>${text}</pre>`, { 'content-type': 'text/html' }, 502)(reply, {} as IncomingMessage);
+  },
+  'a long page': (reply, { headers }) => {
+    const text = String(headers['x-api-key']).repeat(1_000);
+    json(text, { 'content-type': 'text/html' })(reply, {} as IncomingMessage);
+  },
+  'a redirect': (reply, { headers }) => {
+    const to = `http://127.0.0.1:9/${percents(String(headers['x-api-key']), 1)}/x`;
+    json('', { location: to }, 302)(reply, {} as IncomingMessage);
+  },
+  'a media type': (reply, { headers }) => {
+    json('', { 'content-type': `text/${headers['x-api-key']}` }, 500)(reply, {} as IncomingMessage);
+  },
+  'another answer': (reply, { headers }) => {
+    json({ key: headers['x-api-key'], headers })(reply, {} as IncomingMessage);
+  },
+  'a part': (reply, { headers }) => {
+    reply.writeHead(403, { 'content-type': 'application/json', 'content-length': '9999' });
+    reply.write(JSON.stringify({ key: headers['x-api-key'], headers }), () => reply.destroy());
+  },
+  'no status line': ({ socket }, { headers }) => {
+    socket?.end(`x-api-key: ${headers['x-api-key']}\r\n\r\n`);
+  },
+};
+
+/** A good answer whose warning echoes the key of the request. */
+export const echoedWarning: Responder = (reply, { headers }) => {
+  const detail = echoes(String(headers['x-api-key'])).join(' ');
+  const warnings = [{ code: 'unmatched_value', pointer: `/${detail}`, detail }];
+  const body = { $metadata: { revision: 'abcd.1', warnings }, data: [PRICE] };
+  json(body)(reply, {} as IncomingMessage);
+};
+
 /** Closes the connection without an answer. */
 export const closedConnection: Responder = (reply) => reply.destroy();
 

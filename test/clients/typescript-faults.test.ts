@@ -4,10 +4,14 @@ import t from 'tap';
 import { createClient, PricesError } from '../../clients/typescript/client.js';
 import {
   closedConnection,
+  ECHOES,
+  echoedWarning,
   endlessTls,
   fullBacklog,
   INCOMPLETE,
   json,
+  KEYS,
+  partsOf,
   price,
   type Responder,
   refused,
@@ -195,6 +199,36 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
   // fetch refuses this port with a cause that has no code.
   const blocked = createClient({ url: 'http://127.0.0.1:9', key: 'key', timeoutMs: 400 });
   t.match((await errorOf(blocked.prices('nickel'))).message, /cannot be reached: bad port$/);
+});
+
+t.test('no error and no warning shows the key, whatever a server echoes', async (t) => {
+  for (const key of KEYS) {
+    const hidden = (text: string, what: string): void => {
+      const shown = partsOf(key).filter((part) => text.toLowerCase().includes(part.toLowerCase()));
+      t.same(shown, [], `${what}: ${text}`);
+    };
+    for (const [what, answer] of Object.entries(ECHOES)) {
+      const { url } = await scriptedServer(t, [answer]);
+      const client = createClient({ url, key, timeoutMs: 400 });
+      for (const call of [() => client.prices('nickel'), () => client.changes()]) {
+        const error = await errorOf(call());
+        const { message, code, errors, requestId, stack, cause } = error;
+        hidden([message, stack, String(cause)].join('\n'), what);
+        hidden(JSON.stringify({ code, errors, requestId }), what);
+        for (const each of [code, requestId, ...errors.flatMap(Object.values)])
+          hidden(String(each), what);
+        if (what !== 'no status line') t.match(message, '[secret]', what);
+      }
+    }
+    const { url } = await scriptedServer(t, [echoedWarning]);
+    const warnings = t.capture(console, 'warn', () => {});
+    const { metadata } = await createClient({ url, key }).prices('nickel');
+    for (const text of [
+      ...(warnings()[0]?.args.slice(1) ?? []),
+      ...metadata.warnings.flatMap(Object.values),
+    ])
+      hidden(String(text), 'a warning');
+  }
 });
 
 t.test('an answer that resembles one of version 3 is an error', async (t) => {

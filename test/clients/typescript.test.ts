@@ -164,6 +164,9 @@ t.test('the feed of changes is read to its end, then waited for', async (t) => {
     page = await client.changes({ market: ['cobalt'], after: page.nextSeq });
   const waited = await client.changes({ market: ['cobalt'], after: page.nextSeq, wait: 1 });
   t.same([waited.data, waited.nextSeq], [[], page.nextSeq]);
+  const { revision } = await client.prices('cobalt');
+  for (const after of ['latest', `revision:${revision}`])
+    t.same(await client.changes({ after, market: ['cobalt'] }), { ...waited, data: [] }, after);
 });
 
 t.test('a refusal carries its status, code, places and request id', async (t) => {

@@ -272,14 +272,14 @@ select s.epoch, coalesce((select concat_ws('.', number, commit_id) from revision
   from change_segment where first_seq is not null order by first_seq desc limit 1) as c
   join revision r on r.number = c.revision), '0') as number,
   (select json_object_agg(slug, id) from market) as markets,
-  ($1::bigint = 0 and s.epoch = $2) or exists (
+  (case when ($1::bigint = 0 and s.epoch = $2) or exists (
   select from revision r
   where r.number between
   coalesce((select revision from change_segment where first_seq <= $3::bigint
   order by first_seq desc limit 1), 0)
   and coalesce((select revision from change_segment where first_seq > $4::bigint
   order by first_seq limit 1), 9223372036854775807)
-  and s.epoch || r.commit_id = $5) as "isKnown"
+  and s.epoch || r.commit_id = $5) then $6::bigint end)::text as start
   from service s;
 
 -- changes of two markets

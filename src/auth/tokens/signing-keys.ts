@@ -77,6 +77,11 @@ class KeySetCache {
     return performance.now() - this.#readAt <= this.#times.staleMaxMs ? this.#find : null;
   }
 
+  /** Time of the last successful fetch, by `performance.now()`. */
+  get readAt(): number {
+    return this.#readAt;
+  }
+
   /** Fetches the key set. During the pause after a failure it rejects without a fetch. */
   readonly read = async (url: string, options: RequestInit): Promise<Response> => {
     if (performance.now() < this.#notBefore)
@@ -102,7 +107,8 @@ class KeySetCache {
  * Finds keys in the JWKS at one fixed address. Unauthenticated requests cannot increase the fetch
  * rate: unknown key ids and failures cause at most one fetch per cooldown. An issuer that never
  * responded is retried sooner at first, because it often starts together with this service. While
- * fetches fail, the cached keys are used for a day.
+ * fetches fail, the cached keys are used for a day. A key id that is unknown within the cooldown
+ * may be a new key of the issuer, so it is no invalid token until a fetch has not found it.
  * @param bytesMax maximum size of the key set; the rest of a larger one is not read
  */
 export function remoteKeys(url: string, bytesMax: number, times: RemoteKeyTimes = TIMES) {
@@ -116,10 +122,18 @@ export function remoteKeys(url: string, bytesMax: number, times: RemoteKeyTimes 
   /** @throws Problem invalid_token if no key matches, auth_unavailable if that is unknown */
   return async ({ alg, kid }: TokenHeader) => {
     const wanted = kid === undefined ? { alg } : { alg, kid };
+    const { readAt } = last;
     try {
       return await keySet(wanted);
     } catch (cause) {
-      if (isNoMatch(cause)) throw invalidToken(cause);
+      // A key that a fetch for this request did not find is unknown; before it, it may be new.
+      if (isNoMatch(cause) && (kid === undefined || last.readAt !== readAt)) {
+        throw invalidToken(cause);
+      }
+      if (isNoMatch(cause)) {
+        const waitMs = Math.max(1, readAt + times.cooldownMs - performance.now());
+        throw authUnavailable(cause, Math.ceil(waitMs / 1_000));
+      }
       if (last.find === null) throw authUnavailable(cause);
       // A key id missing in the cached set may be a new key of the issuer.
       return last.find(wanted).catch(() => {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { UsageError } from '../../std/base-errors.ts';
 import { VERSION } from '../../std/program.ts';
-import { masked, maskedEncoded } from '../../std/secrets.ts';
+import { masked, maskedEncoded, maskerOf } from '../../std/secrets.ts';
 
 /** Maximum number of retries of a call after 429 or 503. */
 const RETRIES = 3;
@@ -108,11 +108,14 @@ function asWritten(key: string, value: unknown, { source }: { readonly source?: 
   return typeof value === 'number' && PRICES.includes(key) ? source : value;
 }
 
-/** Parses a JSON object; null for invalid JSON and other values. */
-function membersOf(bytes: Buffer): JsonMembers | null {
+/** Removes the key of the request from a text of a response, which may echo it. */
+type Hide = (text: string) => string;
+
+/** Parses a JSON object without the key; null for invalid JSON and other values. */
+function membersOf(bytes: Buffer, hide: Hide): JsonMembers | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    const value = JSON.parse(text, asWritten as Parameters<typeof JSON.parse>[1]);
+    const value = JSON.parse(hide(text), asWritten as Parameters<typeof JSON.parse>[1]);
     return typeof value === 'object' && !Array.isArray(value) ? value : null;
   } catch {
     return null;
@@ -179,6 +182,7 @@ async function contentOf(
   answer: Response,
   url: string,
   needed: NeededMembers,
+  hide: Hide,
 ): Promise<JsonMembers | CallError> {
   const { status, headers } = answer;
   const bytes = await bodyOf(answer, url);
@@ -189,7 +193,7 @@ async function contentOf(
     return new CallError(`${message} address, ${target}`, status);
   }
   const wanted = status === 200 ? 'application/json' : 'application/problem+json';
-  const members = type === wanted ? membersOf(bytes) : null;
+  const members = type === wanted ? membersOf(bytes, hide) : null;
   if (members === null) {
     const what =
       type === wanted ? `${type} that is no whole JSON object` : `${type} instead of ${wanted}`;
@@ -214,7 +218,13 @@ async function contentOf(
 }
 
 /** One request, and its content or error. @throws CallError if the connection fails */
-async function attempt(root: string, path: string, request: RequestInit, needed: NeededMembers) {
+async function attempt(
+  root: string,
+  path: string,
+  request: RequestInit,
+  needed: NeededMembers,
+  hide: Hide,
+) {
   const url = `${root}${path}`;
   let answer: Response;
   try {
@@ -223,7 +233,7 @@ async function attempt(root: string, path: string, request: RequestInit, needed:
     if (request.signal?.aborted) throw error;
     throw new CallError(`The connection to ${root} failed: ${causeOf(error)}`);
   }
-  return { answer, content: await contentOf(answer, url, needed) };
+  return { answer, content: await contentOf(answer, url, needed, hide) };
 }
 
 /**
@@ -232,6 +242,7 @@ async function attempt(root: string, path: string, request: RequestInit, needed:
  */
 export function openService({ url: address, key: given, timeoutMs }: ServiceAccess): PriceService {
   const key = checkedKey(given);
+  const hide = maskerOf(key);
   const root = rootOf(address || 'http://127.0.0.1:3000');
   const headers = {
     accept: 'application/json, application/problem+json',
@@ -253,7 +264,7 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
     const request: RequestInit = { redirect: 'manual', headers, ...more, signal };
     try {
       for (let retries = 0; ; retries += 1) {
-        const { answer, content } = await attempt(root, path, request, needed);
+        const { answer, content } = await attempt(root, path, request, needed, hide);
         if (!(content instanceof CallError)) return content;
         const isPassing = answer.status === 429 || answer.status === 503;
         if (!isPassing || retries === RETRIES) throw content;
@@ -266,7 +277,10 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
         await pause(waitMs, undefined, { signal });
       }
     } catch (error) {
-      if (error instanceof CallError || !timeout.aborted || cancelled.aborted) throw error;
+      if (error instanceof CallError) {
+        throw new CallError(hide(error.message), error.status, error.problem);
+      }
+      if (!timeout.aborted || cancelled.aborted) throw error;
       throw new CallError(`${root} did not answer within ${timeoutMs / 1_000} seconds`);
     }
   }

@@ -310,7 +310,11 @@ const getChanges: Tool = {
   schema: closed({
     market,
     after: Type.Optional(
-      Type.String({ description: 'nextSeq of the answer before; else from the beginning' }),
+      Type.String({
+        description:
+          'nextSeq of the answer before; latest: from now; revision:<revision of a receipt>: the ' +
+          'changes after it; else from the beginning',
+      }),
     ),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: CHANGES_MAX, description: 'Default 50' }),

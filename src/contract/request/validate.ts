@@ -121,7 +121,7 @@ const FORMS: Readonly<Record<string, string>> = {
   '/filters/dateTo': DAY_FORM,
   '/from': DAY_FORM,
   '/to': DAY_FORM,
-  '/after': 'Must be a position as an answer names it in nextSeq or seq',
+  '/after': 'Must be a position of nextSeq or seq, latest, or revision: and a revision',
   '/base': 'Must be an ISO 4217 code of three letters',
   '/quote': 'Must be an ISO 4217 code of three letters',
   '/options/columns': 'Must be all, short, or names of columns with commas and no blanks',

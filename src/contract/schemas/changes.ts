@@ -36,8 +36,10 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
   closed({
     after: Type.Optional(
       Type.String({
-        pattern: '^[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17})$',
-        description: 'The `nextSeq` of the previous page, or a `seq`; default: the beginning',
+        pattern: '^(latest|(revision:)?[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17}))$',
+        description:
+          'The `nextSeq` of the previous page, or a `seq`; `latest`: the position of now; ' +
+          '`revision:<revision>`: the changes committed after it. Default: the beginning',
       }),
     ),
     market: Type.Optional(

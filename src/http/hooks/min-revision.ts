@@ -17,8 +17,9 @@ const malformed = (): Problem =>
 
 /**
  * Monotonic reads across nodes: a request with `x-min-revision` is answered at this revision or a
- * later one. A revision of another history (another epoch, or lost in a failover) cannot be
- * compared: the answer shows the newest revision and has the header `x-min-revision-unknown`.
+ * later one. A revision of another history (another epoch, or lost in a failover or a restore)
+ * cannot be compared: the answer shows the newest revision and has the header
+ * `x-min-revision-unknown`.
  */
 export const checkMinRevision =
   (check: MinRevisionCheck): preHandlerAsyncHookHandler =>

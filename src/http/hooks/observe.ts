@@ -6,6 +6,7 @@ import { DatabaseFailure } from '../../db/failures.ts';
 import { Problem } from '../../errors.ts';
 import { clientNetwork } from '../../limits/limits.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
+import { masked } from '../../std/secrets.ts';
 import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
 import { ClientDisconnected } from '../work.ts';
@@ -45,11 +46,20 @@ const isServerError = (status: number | 'broken'): boolean => status === 'broken
 /** One for the process, because an outage affects all requests. */
 const outageCauses = new CauseLimit();
 
-/** Log fields of a failure: the code of a refusal, the cause of a server error. */
+/** Maximum length of the logged reason of a refused token, in characters. */
+const REASON_MAX = 128;
+
+/**
+ * Log fields of a failure: the code of a refusal, the reason why a token is invalid, the cause of a
+ * server error.
+ */
 function failureFields(failure: unknown, status: number | 'broken'): object {
   if (failure == null || failure instanceof ClientDisconnected) return {};
   if (!(failure instanceof Problem)) return isServerError(status) ? { err: failure } : {};
   const { code, message, cause } = failure;
+  if (code === 'invalid_token' && cause instanceof Error) {
+    return { code, reason: masked(cause.message).slice(0, REASON_MAX) };
+  }
   if (!isServerError(status)) return { code };
   if (cause === undefined) return { code, detail: message };
   return outageCauses.shouldLog(failure) ? { code, err: cause } : { code };

@@ -280,8 +280,8 @@ function withUnknownMinRevision(answer: Answer, { context }: FastifyRequest): An
     code: 'min_revision_unknown',
     pointer: '',
     detail:
-      'x-min-revision is of another epoch or was lost in a failover; the answer shows the ' +
-      'newest revision: discard what you know of earlier revisions',
+      'x-min-revision is of another epoch, or was lost in a failover or a restore; the answer ' +
+      'shows the newest revision: discard what you know of earlier revisions',
     suggestions: [],
   };
   return { ...answer, metadata: { ...metadata, warnings: [...metadata.warnings, warning] } };

@@ -72,7 +72,9 @@ export const changesOperation: Operation = {
       'Every change of a point or of the attributes of a price, in commit order, with its value',
       'before and after. The feed is append-only and has no gaps. Set `after` to the `nextSeq` of',
       'the previous page, or to the `seq` of the last change that you processed: you then receive',
-      'every change exactly once, wherever you stopped.',
+      'every change exactly once, wherever you stopped. To follow from a snapshot, send',
+      '`after=revision:` and its `$metadata.revision`. `after=latest` is an empty page with the',
+      'position of now.',
     ],
     [
       'With `wait`, an empty page waits for the first change, and is a 204 if there is none in',

@@ -1,15 +1,24 @@
 import type { Kysely } from 'kysely';
 import { marketOf } from '../../catalog/markets.ts';
+import { brokenBy } from '../../contract/request/validate.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Reads } from '../../db/reads.ts';
-import { commitIdOf, numberOf, wireText } from '../../db/revisions.ts';
+import { commitIdOf, findRevision, numberOf, wireText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { type Problem, startAgain } from '../../errors.ts';
 import { decimalOf, decimalText } from '../../std/decimal.ts';
 import { Slice } from '../../std/turns.ts';
 import type { ReferenceReader, References } from '../select/references.ts';
 import { attributesOf, currencyAndUnitOf } from '../write/record.ts';
-import { type ChangeRun, lengthOf, runsOf, type Tip, tipOf } from './segments.ts';
+import {
+  type ChangeRun,
+  LATEST,
+  lengthOf,
+  revisionIn,
+  runsOf,
+  type Tip,
+  tipOf,
+} from './segments.ts';
 import {
   type ChangedPoint,
   type ChangedPrice,
@@ -112,7 +121,7 @@ export interface ChangeSources {
 export interface ChangesRequest {
   /** Slugs of the requested markets; the credential may read all of them. */
   readonly markets: readonly string[];
-  /** The position to continue after, as on the wire; null for the start. */
+  /** The position to continue after, as on the wire (see `tipOf`); null for the start. */
   readonly after: string | null;
   /** Most changes of the page. */
   readonly limit: number;
@@ -131,19 +140,33 @@ export interface ChangesPage {
 const unknownPosition = (detail: string): Problem =>
   startAgain('unknown_revision', '/after', detail);
 
-/** The number to continue after. @throws Problem for a position that this database never issued */
-function startOf(after: string | null, tip: Tip): string {
-  if (after === null) return '0';
-  const [prefix = '', number = ''] = after.split('.');
-  if (prefix.startsWith(tip.epoch) && BigInt(number) > BigInt(numberOf(tip.number))) {
-    const newest = wireText(tip.epoch, tip.number);
-    throw unknownPosition(
-      `The newest position is ${newest}; continue after that or an earlier one`,
+/** The refusal of a position that this database does not have. */
+async function refusalOf(db: Kysely<Database>, after: string, tip: Tip): Promise<Problem> {
+  const named = revisionIn(after);
+  const text = named ?? after;
+  const { newest, revision } = await findRevision(db, text);
+  if (named === null && revision !== null) {
+    const detail = `This is a revision, not a position; send after=revision:${text}`;
+    return brokenBy([{ pointer: '/after', code: 'invalid_format', detail }]);
+  }
+  const [what, last] = named === null ? ['position', tip.number] : ['revision', newest];
+  const [prefix = '', number = ''] = text.split('.');
+  if (prefix.startsWith(tip.epoch) && BigInt(number) > BigInt(numberOf(last))) {
+    return unknownPosition(
+      `The newest ${what} is ${wireText(tip.epoch, last)}; continue after that or an earlier one`,
     );
   }
-  if (tip.isKnown) return number;
-  const detail = 'This position is of another epoch or was lost in a failover; start without after';
-  throw unknownPosition(detail);
+  return unknownPosition(
+    `This ${what} is of another epoch or was lost in a failover; start without after`,
+  );
+}
+
+/** The number to continue after. @throws Problem for a position that this database never issued */
+async function startOf(db: Kysely<Database>, after: string | null, tip: Tip): Promise<string> {
+  const { start, number } = tip;
+  if (after === LATEST) return numberOf(number);
+  if (start !== null && BigInt(start) <= BigInt(numberOf(number))) return start;
+  throw await refusalOf(db, after ?? '', tip);
 }
 
 /** The requested slugs, by the ids of their markets. */
@@ -179,7 +202,8 @@ async function textsOf(
  * Reads a page of the feed. It reads the number of the newest change first and no change beyond it,
  * so a page is consistent and never changes again.
  * @throws Problem `unknown_revision` for a position of another epoch, one beyond the newest change,
- *   or one that a failover has lost; errors of the database
+ *   or one that a failover has lost; `validation_failed` for a revision without `revision:`; errors
+ *   of the database
  */
 export async function readPage(
   sources: ChangeSources,
@@ -190,7 +214,7 @@ export async function readPage(
   const tip = await tipOf(db, request.after);
   const { limit } = request;
   const until = numberOf(tip.number);
-  const after = startOf(request.after, tip);
+  const after = await startOf(db, request.after, tip);
   const markets = idsOf(request.markets, tip);
   const wanted = { markets, after, until, limit, revision: tip.revision };
   const runs = after === until ? [] : await runsOf(db, wanted);

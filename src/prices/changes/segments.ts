@@ -12,9 +12,19 @@ export interface Tip {
   readonly number: string;
   /** Ids of the markets, by slug. */
   readonly markets: Readonly<Record<string, number>>;
-  /** True if this database has the change at the requested position. */
-  readonly isKnown: boolean;
+  /**
+   * The number of the change that the requested position continues after; null if this database
+   * does not have it. `LATEST` continues after `number`.
+   */
+  readonly start: string | null;
 }
+
+/** The position after every change that is committed now. */
+export const LATEST = 'latest';
+
+/** The revision of a position `revision:<revision>`; null for another position. */
+export const revisionIn = (position: string): string | null =>
+  /^revision:(.*)$/.exec(position)?.[1] ?? null;
 
 /**
  * The condition that the commit of a position made its change. An archive of some markets has no
@@ -32,9 +42,28 @@ const isKnown = (position: string) => {
       and s.epoch || r.commit_id = ${prefix})`;
 };
 
+/** The number of the last change up to a revision as on the wire, if that was committed. */
+const endOf = (revision: string) => {
+  const [prefix, number] = revision.split('.');
+  return sql<string | null>`(select coalesce(
+      (select first_seq + price_changes + points - 1 from change_segment
+        where revision <= ${number}::bigint order by revision desc, price_id desc limit 1), 0)
+    where (${number}::bigint = 0 and s.epoch = ${prefix}) or exists (
+      select from revision r where r.number = ${number}::bigint
+        and s.epoch || r.commit_id = ${prefix}))`;
+};
+
+function startOf(after: string | null): RawBuilder<string | null> {
+  if (after === null || after === LATEST) return sql`0`;
+  const revision = revisionIn(after);
+  if (revision !== null) return endOf(revision);
+  return sql`case when ${isKnown(after)} then ${after.split('.')[1]}::bigint end`;
+}
+
 /**
  * Reads the newest revision and change in one statement. Later statements read up to them.
- * @param after a position as on the wire; null for the start
+ * @param after a position as on the wire, `LATEST`, or `revision:` and a revision; null for the
+ *   start
  */
 export async function tipOf(db: Kysely<Database>, after: string | null): Promise<Tip> {
   const { rows } = await sql<Tip>`
@@ -44,7 +73,7 @@ export async function tipOf(db: Kysely<Database>, after: string | null): Promise
           from change_segment where first_seq is not null order by first_seq desc limit 1) as c
         join revision r on r.number = c.revision), '0') as number,
       (select json_object_agg(slug, id) from market) as markets,
-      ${after === null ? sql`true` : isKnown(after)} as "isKnown"
+      (${startOf(after)})::text as start
     from service s`.execute(db);
   const [tip] = rows;
   if (!tip) throw new Error('the table service has no row');

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { FilterName } from '../../catalog/dimensions.ts';
 import type { Market, MarketSlug } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
@@ -234,22 +235,30 @@ export function checkFormat({ options }: Plan, format: Format): void {
   );
 }
 
+const DEFAULTS: Readonly<Record<string, unknown>> = { ...optionsOf({}) };
+
 /**
  * A plan as text, without its revision and page. Two plans with the same text have the same
  * response at the same revision. Values are compared as sent, because warnings repeat them.
+ * The text of a request never changes, because a cursor is bound to it: the options of version
+ * 1.0.0 have fixed places, and each later option adds its name and value only if it is used.
  */
 export function canonicalText({ market, range, codes, lists, options }: Plan): string {
-  const { aggregate } = options;
+  const { includeSeries, includeSummary, strict, onUnconvertible, ...others } = options;
+  const { currency, unitOfMeasure, decimals, aggregate, ...formOptions } = others;
+  const { lastObservations, decimalsAsText, columns, layout, warnings, ...rest } = formOptions;
+  const { requested: _, ...later } = rest;
   return JSON.stringify([
     market.slug,
     [range.from, range.to],
     codes,
     lists.map(({ name, values }) => [name, values]),
-    [options.includeSeries, options.includeSummary, options.strict, options.onUnconvertible],
-    [options.currency, options.unitOfMeasure, options.decimals],
+    [includeSeries, includeSummary, strict, onUnconvertible],
+    [currency, unitOfMeasure, decimals],
     aggregate && [aggregate.period, aggregate.method],
-    [options.lastObservations, options.decimalsAsText],
-    [options.columns, options.layout, options.warnings],
+    [lastObservations, decimalsAsText],
+    [columns, layout, warnings],
+    ...Object.entries(later).filter(([name, value]) => !isDeepStrictEqual(value, DEFAULTS[name])),
   ]);
 }
 

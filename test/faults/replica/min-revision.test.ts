@@ -17,10 +17,13 @@ const ENV = {
   CONCURRENT_MAX: '0',
   DATABASE_LAG_MS_MAX: '0',
   KEYS_LAG_MS_MAX: '0',
+  READY_LAG_MS_MAX: '1000',
 };
 
-const nodeOn = (url: string): Promise<Target> =>
-  primary.using((database) => startServiceProcess(t, database, { ...ENV, DATABASE_URL: url }));
+const nodeOn = (url: string, more: Readonly<Record<string, string>> = {}): Promise<Target> =>
+  primary.using((database) =>
+    startServiceProcess(t, database, { ...ENV, ...more, DATABASE_URL: url }),
+  );
 
 const ask = (target: Target, min?: string): Promise<HttpAnswer> =>
   send(false, target, {
@@ -43,13 +46,15 @@ const commit = (count: number) =>
 fault(
   'F60',
   'two nodes, one on the primary and one on a standby whose replay pauses',
-  '0 answers older than the x-min-revision of their request; a node that lacks it answers 503 ' +
-    'revision_not_here after ≤ 1 s, and is not ready until it has caught up',
+  '0 answers older than the x-min-revision of their request; a standby that lacks it answers 503 ' +
+    'revision_not_here after ≤ 1 s; a primary answers one beyond its newest at its newest; no ' +
+    'revision that a client names makes a node not ready, only its lag does',
   async (t) => {
     const one = await nodeOn(primary.url);
     const two = await nodeOn(standby.url);
     const both = await nodeOn(listOf(standby, primary));
-    for (const each of [one, two, both]) {
+    const patient = await nodeOn(standby.url, { MIN_REVISION_WAIT_MS: '10000' });
+    for (const each of [one, two, both, patient]) {
       await until('its key has come', async () => (await ask(each)).status === 200);
     }
     let older = 0;
@@ -70,23 +75,29 @@ fault(
     await standby.query('select pg_wal_replay_pause()');
     await commit(COMMITS);
     const seen = revisionOf(await ask(one));
+    const waiting = ask(patient, seen);
     const begun = performance.now();
     t.equal(codeOf(await ask(two, seen)), 'revision_not_here');
     const refusedMs = performance.now() - begun;
-    t.equal(await readiness(two), 503, 'not ready');
+    await until('the lag makes it not ready', async () => (await readiness(two)) === 503);
     t.equal(await readiness(two, '?drain=404'), 404, 'not ready, in the words of HAProxy');
     t.equal(await readiness(two, '?behind=ok'), 200, 'ready for a balancer without another node');
     t.equal(codeOf(await ask(both, 'latest')), 'revision_not_here');
     t.equal((await ask(two)).status, 200, 'without the header it answers');
     t.equal(codeOf(await ask(two, 'latest')), 'revision_not_here', 'the node has no primary');
     await standby.query('select pg_wal_replay_resume()');
+    t.equal(revisionOf(await waiting), seen, 'a request waits for the revision');
     await until('the standby has caught up', async () => (await ask(two, seen)).status === 200);
     await until('the node is ready', async () => (await readiness(two)) === 200);
 
-    // A nonexistent revision makes no node unready.
+    // No node can find out that a standby will never have this revision.
     const [prefix] = seen.split('.');
-    t.equal(codeOf(await ask(two, `${prefix}.999999999`)), 'revision_not_here');
-    await until('the node is ready again', async () => (await readiness(two)) === 200);
+    const beyond = `${prefix}.999999999`;
+    t.equal(codeOf(await ask(two, beyond)), 'revision_not_here');
+    t.equal(await readiness(two), 200, 'a revision that a client names does not change that');
+    const answered = await ask(one, beyond);
+    t.same([answered.status, answered.headers['x-min-revision-unknown']], [200, beyond]);
+    t.equal(revisionOf(answered), seen, 'the primary answers at its newest revision');
     return {
       commits: COMMITS,
       older: { amount: older, most: 0, unit: 'answers' },
