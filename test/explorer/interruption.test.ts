@@ -73,7 +73,7 @@ t.test('a view and its lists load after several 503 with Retry-After', async (t)
   let refused = 0;
   await page.route(/v3\/(prices\/nickel|reference)/, async (route) => {
     refused += 1;
-    if (refused > 12) return route.fallback();
+    if (refused > 7) return route.fallback();
     const problem = { status: 503, code: 'database_unavailable', title: 'Away', detail: 'Wait' };
     return route.fulfill({
       status: 503,
@@ -86,7 +86,7 @@ t.test('a view and its lists load after several 503 with Retry-After', async (t)
   await page.locator('.points tbody tr').first().waitFor();
   await page.getByLabel('Currency').locator('option[value="EUR"]').waitFor({ state: 'attached' });
   await page.getByText('database_unavailable').waitFor({ state: 'detached' });
-  t.ok(refused > 12);
+  t.ok(refused > 7);
 });
 
 t.test('one request at a time looks whether the service is back, for all markets', async (t) => {
