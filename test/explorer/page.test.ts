@@ -9,6 +9,7 @@ import { seededDatabase } from '../support/database/database.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { explorerOn } from '../support/process/explorer.ts';
 import { signIn, walk } from '../support/process/explorer-walk.ts';
+import { PLAIN_ENV } from '../support/process/plain-env.ts';
 
 const BYTES_MAX = 65_536;
 const FIRST_CHART_MS = 400;
@@ -47,7 +48,7 @@ const compile = (from: string, to: string, names: readonly string[]): Promise<un
       ...['--target', 'esnext', '--module', 'esnext', '--rootDir', from, '--outDir', to],
       ...names.map((name) => join(from, name)),
     ],
-    { cwd: to },
+    { cwd: to, env: PLAIN_ENV },
   );
 
 t.test('the files are served without comments, and are the same programs', async (t) => {
