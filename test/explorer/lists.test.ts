@@ -77,8 +77,8 @@ for (const [width, height] of [
     await boxes.nth(5).check();
     const chart = page.getByRole('link', { name: 'Show chart' });
     const isSeen = `(() => {
-      const { left, top, width, height } = document.querySelector('.choice a').getBoundingClientRect();
-      const seen = document.elementFromPoint(left + width / 2, top + height / 2);
+      const box = document.querySelector('.choice a').getBoundingClientRect();
+      const seen = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
       return seen?.textContent === 'Show chart';
     })()`;
     t.ok(await page.evaluate(isSeen), 'while the beginning of the list is shown');
@@ -88,8 +88,9 @@ for (const [width, height] of [
       await page.keyboard.press('Tab');
       const isCovered = await page.evaluate(`(() => {
         const bar = document.querySelector('.choice');
-        if (bar.contains(document.activeElement) || !document.activeElement.closest('.list')) return false;
-        const { bottom } = document.activeElement.getBoundingClientRect();
+        const { activeElement } = document;
+        if (activeElement.closest('.list') === null) return false;
+        const { bottom } = activeElement.getBoundingClientRect();
         return bottom > bar.getBoundingClientRect().top;
       })()`);
       if (isCovered) t.fail(`the focus is behind the bar after ${at + 1} steps`);
