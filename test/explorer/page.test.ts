@@ -9,7 +9,6 @@ import { seededDatabase } from '../support/database/database.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { explorerOn } from '../support/process/explorer.ts';
 import { signIn, walk } from '../support/process/explorer-walk.ts';
-import { PLAIN_ENV } from '../support/process/plain-env.ts';
 
 const BYTES_MAX = 65_536;
 const FIRST_CHART_MS = 400;
@@ -41,14 +40,16 @@ t.test('a view and all its files are at most 64 KB on the way', async (t) => {
 /** Compiles modules: without comments, and each statement in the way of the compiler. */
 const compile = (from: string, to: string, names: readonly string[]): Promise<unknown> =>
   promisify(execFile)(
-    process.execPath,
+    // The loaders of tap, which every Node process inherits, cannot load the compiler.
+    'env',
     [
+      ...['-u', 'NODE_OPTIONS', process.execPath],
       TSC,
       ...['--allowJs', '--noCheck', '--noResolve', '--removeComments'],
       ...['--target', 'esnext', '--module', 'esnext', '--rootDir', from, '--outDir', to],
       ...names.map((name) => join(from, name)),
     ],
-    { cwd: to, env: PLAIN_ENV },
+    { cwd: to },
   );
 
 t.test('the files are served without comments, and are the same programs', async (t) => {
