@@ -45,7 +45,7 @@ const compile = (from: string, to: string, names: readonly string[]): Promise<un
     [
       ...['-u', 'NODE_OPTIONS', process.execPath],
       TSC,
-      ...['--allowJs', '--noCheck', '--noResolve', '--removeComments'],
+      ...['--ignoreConfig', '--allowJs', '--noCheck', '--noResolve', '--removeComments'],
       ...['--target', 'esnext', '--module', 'esnext', '--rootDir', from, '--outDir', to],
       ...names.map((name) => join(from, name)),
     ],
