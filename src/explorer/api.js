@@ -32,6 +32,36 @@ export function forgetKey() {
   storeKey(null);
 }
 
+/** True while there is a key. */
+export const hasKey = () => key !== null;
+
+/** True if a text is the key in use. */
+export const isKey = (text) => text === key;
+
+/** The part of a key that is not secret, `cps_live_` and the public id; null for other texts. */
+const publicPart = (text) =>
+  /^(cps_live_[0-9A-Za-z]{10})_[0-9A-Za-z]{38}$/.exec(text ?? '')?.[1] ?? null;
+
+/** The key of a link, which waits for the consent of the reader. */
+let offered = null;
+
+/** Stores a key that may replace the key in use; returns false for a text that is no key. */
+export function offerKey(text) {
+  offered = publicPart(text) === null ? null : text;
+  return offered !== null;
+}
+
+/** The offered key, which is not offered any longer; null if there is none. */
+export function takeOffered() {
+  const taken = offered;
+  offered = null;
+  return taken;
+}
+
+/** The public parts of the offered key and of the key in use; null if no key is offered. */
+export const offerOf = () =>
+  offered && { link: publicPart(offered), current: publicPart(key) ?? 'another key' };
+
 /** The stored key of the tab, or null. */
 export function keptKey() {
   try {
@@ -51,6 +81,10 @@ export class Refusal extends Error {
 
 /** The service did not respond, or its response is incomplete. */
 export class Unreachable extends Error {}
+
+/** True if the same request may succeed later. */
+export const isTransient = (error) =>
+  error instanceof Unreachable || error.status === 429 || error.status >= 500;
 
 /** Receives each wait before a retry: its seconds, and null at its end. */
 export const waits = { onWait: () => {} };
@@ -84,18 +118,25 @@ const pause = (seconds, signal) =>
 /** True if the error belongs to the current key and not to an earlier one. */
 export const isOfKey = (error) => error.turn === undefined || error.turn === turn;
 
+/** Time until a response begins. A longer silence is a connection that the other end has lost. */
+const SILENCE_MAX_MS = 60_000;
+
 async function sent(address, signal) {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), SILENCE_MAX_MS);
   try {
     return await fetch(new URL(address, ROOT), {
       headers: { 'x-api-key': key },
       credentials: 'omit',
       redirect: 'error',
       referrerPolicy: 'no-referrer',
-      signal,
+      signal: signal ? AbortSignal.any([signal, late.signal]) : late.signal,
     });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Unreachable('The service cannot be reached');
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -13,13 +13,12 @@ export class Loaded extends Component {
   }
 
   componentDidUpdate(before) {
-    if (this.keyOf(before) !== this.keyOf(this.props) || before.attempt !== this.props.attempt) {
-      this.reload();
-    }
+    if (this.keyOf(before) !== this.keyOf(this.props)) this.reload();
   }
 
   componentWillUnmount() {
     this.asking?.abort();
+    this.props.app.recovery.remove(this);
   }
 
   /** True while the data belongs to another key, because the load is not done. */
@@ -28,7 +27,8 @@ export class Loaded extends Component {
     return data !== null && of !== this.keyOf(this.props);
   }
 
-  async reload() {
+  /** Loads the data, at once or after a failure. */
+  reload = async () => {
     this.asking?.abort();
     const asking = new AbortController();
     this.asking = asking;
@@ -39,12 +39,12 @@ export class Loaded extends Component {
       if (asking.signal.aborted) return;
       const of = this.keyOf(props);
       this.setState({ data, at: new Date(), of, isLoading: false, error: null });
-      this.props.app.isReached();
+      this.props.app.reached(this);
     } catch (error) {
       if (asking.signal.aborted) return;
       // An error of this page is shown like an error response.
-      const isHandled = this.props.app.fail(error);
+      const isHandled = this.props.app.fail(error, this);
       this.setState({ isLoading: false, error: isHandled ? null : error });
     }
-  }
+  };
 }

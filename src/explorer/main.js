@@ -2,15 +2,22 @@
 import {
   askJson,
   forgetKey,
+  hasKey,
+  isKey,
   isOfKey,
+  isTransient,
   keptKey,
+  offerKey,
+  offerOf,
   Refusal,
+  takeOffered,
   Unreachable,
   useKey,
   waits,
 } from './api.js';
 import { EMPTY, kindOf, linkTo, viewOf } from './link.js';
-import { AwayNote, IgnoredNote, PastNote, WaitNote } from './notices.js';
+import { AwayNote, IgnoredNote, KeyQuestion, PastNote, WaitNote } from './notices.js';
+import { Recovery } from './recovery.js';
 import { Component, createPortal, html, Later, render } from './ui.js';
 import { Prices } from './views/prices.js';
 import { Search } from './views/search.js';
@@ -64,58 +71,119 @@ class Page extends Component {
     wait: null,
     away: null,
     shown: null,
-    attempt: 0,
+    offer: null,
   };
+
+  /** The parts of the page that load again after an interruption. */
+  recovery = new Recovery(() => this.setState({ away: null }));
 
   componentDidMount() {
     waits.onWait = (wait) => this.setState({ wait });
     addEventListener('hashchange', () => this.follow());
     // Loads the overview early, because most readers start there after they enter a key.
     if (location.hash.length <= 1) LATER.overview();
-    const key = takeKey() ?? keptKey();
-    if (key !== null) this.enter(key, key === keptKey());
+    const kept = keptKey();
+    if (kept !== null) useKey(kept, true);
+    this.follow();
   }
 
   /** Sets a key and requests its markets. */
-  enter = async (key, isKept) => {
+  enter = (key, isKept) => {
+    takeOffered();
     if (!/^[\x21-\x7e]+$/.test(key)) {
       this.refuse(new Refusal({ detail: 'A key has letters, digits and underscores only' }));
       return;
     }
     useKey(key, isKept);
-    this.setState({ phase: 'asking', error: null });
+    this.begin();
+  };
+
+  /** Opens the page with the key in use. */
+  begin() {
+    this.setState({ phase: 'asking', error: null, markets: null, away: null, offer: null });
+    this.reload();
+  }
+
+  /** Requests the markets of the key, and shows the view of the address. */
+  reload = async () => {
+    this.asking?.abort();
+    const asking = new AbortController();
+    this.asking = asking;
     try {
-      const { data: markets } = await askJson('v3/prices');
-      const { view, ignored } = viewOf(location.hash, markets);
-      this.setState({ phase: 'open', markets, view, ignored, away: null, shown: new Date() });
+      const { data: markets } = await askJson('v3/prices', asking.signal);
+      if (asking.signal.aborted) return;
+      this.setState({ phase: 'open', markets, offer: offerOf() });
+      this.show(markets);
+      this.reached(this);
     } catch (error) {
-      if (!isOfKey(error)) return;
+      if (asking.signal.aborted || !isOfKey(error)) return;
       if (error instanceof Unreachable || error instanceof Refusal) this.refuse(error);
       else throw error;
     }
   };
 
-  /** Returns to the key form. Keeps the key if the service is unavailable: it may be valid. */
+  /**
+   * Returns to the key form, or takes the key of a link if the key in use is not valid. Keeps the
+   * key if the service is unavailable: it may be valid.
+   */
   refuse(error) {
-    const isAway = error instanceof Unreachable || error.status === 429 || error.status >= 500;
-    if (!isAway) forgetKey();
-    this.setState({ phase: 'sign-in', error, markets: null, away: null });
+    if (isTransient(error)) {
+      this.recovery.add(this, error.retryAfter);
+      // The page stays open: it only checks its key, beside the key of a link.
+      if (this.state.markets !== null) {
+        if (error instanceof Unreachable) this.lost();
+        return;
+      }
+    } else {
+      this.recovery.remove(this);
+      const offered = takeOffered();
+      if (offered !== null) {
+        this.enter(offered, false);
+        return;
+      }
+      forgetKey();
+    }
+    this.setState({ phase: 'sign-in', error, markets: null, away: null, offer: null });
   }
 
   forget = () => {
+    this.asking?.abort();
+    this.recovery.remove(this);
+    takeOffered();
     forgetKey();
-    this.setState({ phase: 'sign-in', error: null, markets: null, away: null });
+    this.setState({ phase: 'sign-in', error: null, markets: null, away: null, offer: null });
   };
 
-  /** Shows the view of the address. */
+  /**
+   * Shows the view of the address. A key in it is used if there is no other. Otherwise the reader
+   * is asked, unless the service refuses the key in use.
+   */
   follow() {
+    const { markets } = this.state;
     const key = takeKey();
-    if (key !== null) this.enter(key, false);
-    else if (this.state.markets !== null) {
-      const { view, ignored } = viewOf(location.hash, this.state.markets);
-      this.setState({ view, ignored });
+    const isOther = key !== null && !isKey(key);
+    if (!hasKey()) {
+      if (key !== null) this.enter(key, false);
+      return;
     }
+    this.isKeyIgnored = isOther && !offerKey(key);
+    if (markets === null) this.begin();
+    else if (isOther && !this.isKeyIgnored) this.reload();
+    else this.show(markets);
   }
+
+  show(markets) {
+    const { view, ignored } = viewOf(location.hash, markets);
+    if (this.isKeyIgnored) ignored.push({ part: 'key', why: 'it is not an API key' });
+    this.setState({ view, ignored });
+  }
+
+  keepKey = () => {
+    takeOffered();
+    this.setState({ offer: null });
+  };
+
+  takeKey = () => this.enter(takeOffered(), false);
 
   /** Changes the view, and with it the address. */
   change = (change) => {
@@ -129,19 +197,26 @@ class Page extends Component {
     );
   };
 
-  /** Repeats the requests of the screen. */
-  again = () => this.setState(({ attempt }) => ({ attempt: attempt + 1 }));
+  /** Notes that the request of a part of the page succeeded. */
+  reached = (part) => {
+    this.recovery.remove(part);
+    this.setState({ shown: new Date() });
+  };
 
-  isReached = () => this.setState({ away: null, shown: new Date() });
+  /** Notes the time since which the service is away. */
+  lost = () => this.setState(({ away }) => ({ away: away ?? new Date() }));
 
   /**
    * Handles the error of a request.
+   * @param part the part of the page that loads again if the error passes, with `reload()`
    * @returns false if the component has to show the error itself
    */
-  fail = (error) => {
+  fail = (error, part) => {
     if (!isOfKey(error)) return true;
-    if (error instanceof Unreachable) {
-      this.setState(({ away }) => ({ away: away ?? new Date() }));
+    if (part && isTransient(error)) this.recovery.add(part, error.retryAfter);
+    else if (part) this.recovery.remove(part);
+    if (part && error instanceof Unreachable) {
+      this.lost();
       return true;
     }
     if (error.status === 401) {
@@ -171,14 +246,14 @@ class Page extends Component {
   }
 
   shownView() {
-    const { view, markets, attempt } = this.state;
-    const shared = { app: this, view, markets, attempt };
+    const { view, markets } = this.state;
+    const shared = { app: this, view, markets };
     const kind = kindOf(view);
     if (kind === 'prices') return html`<${Prices} ...${shared} />`;
     return html`<${Later} key=${kind} load=${LATER[kind]} ...${shared} />`;
   }
 
-  render(_props, { phase, error, view, ignored, wait, away, shown, markets }) {
+  render(_props, { phase, error, view, ignored, wait, away, shown, markets, offer }) {
     const isOpen = phase === 'open';
     return html`
       ${createPortal(
@@ -186,7 +261,8 @@ class Page extends Component {
         document.getElementById('account'),
       )}
       ${wait && html`<${WaitNote} wait=${wait} />`}
-      ${away && html`<${AwayNote} since=${away} shown=${shown} again=${this.again} />`}
+      ${away && html`<${AwayNote} since=${away} shown=${shown} again=${this.recovery.now} />`}
+      ${offer && html`<${KeyQuestion} offer=${offer} keep=${this.keepKey} take=${this.takeKey} />`}
       ${!isOpen && html`<${SignIn} enter=${this.enter} error=${error} isBusy=${phase === 'asking'} />`}
       ${isOpen && html`<${Search} app=${this} view=${view} markets=${markets} />`}
       ${isOpen && view.asOf && html`<${PastNote} asOf=${view.asOf} back=${() => this.change({ asOf: null })} />`}

@@ -1,4 +1,5 @@
 // Notes of the page: error responses, waits, ignored parts of a link, `asOf`.
+import { isTransient } from './api.js';
 import { clockTime, isDate, minuteOf } from './dates.js';
 import { hasSampleRates, isSample } from './texts.js';
 import { html } from './ui.js';
@@ -12,14 +13,19 @@ export const RefusalNote = ({ error }) => html`
   </p>
 `;
 
+/** Says that the page retries, for an error that may pass. */
+export const RetryText = ({ error }) =>
+  isTransient(error) && html`<p class="quiet">The page asks again by itself.</p>`;
+
 /** An error response in place of the content, with a button to retry. */
-export const Failed = ({ error, app }) => html`
+export const Failed = ({ error, again }) => html`
   <div class="panel">
     <${RefusalNote} error=${error} />
+    <${RetryText} error=${error} />
     ${
       error.code === 'insufficient_scope'
         ? html`<p>Ask for a key with the scope that is named, and enter it here.</p>`
-        : html`<button type="button" onClick=${() => app.again()}>Try again</button>`
+        : html`<button type="button" onClick=${again}>Try again</button>`
     }
   </div>
 `;
@@ -37,8 +43,26 @@ export const AwayNote = ({ since, shown, again }) => html`
   <p class="note bad" role="alert">
     <strong>The service cannot be reached since ${clockTime(since)}.</strong>${' '}
     ${shown ? `The page shows data of ${clockTime(shown)}.` : 'There is nothing to show yet.'}${' '}
+    It asks again by itself.${' '}
     <button type="button" onClick=${again}>Try again</button>
   </p>
+`;
+
+/**
+ * Asks before the key of a link replaces the key in use.
+ * @param offer the public parts of both: `link` and `current`
+ */
+export const KeyQuestion = ({ offer, keep, take }) => html`
+  <div class="note" role="alert">
+    <p>
+      <strong>The link has another API key, <code>${offer.link}</code>.</strong> The page uses${' '}
+      <code>${offer.current}</code>.
+    </p>
+    <div class="row">
+      <button type="button" class="main" onClick=${keep}>Keep my key</button>
+      <button type="button" onClick=${take}>Use the key of the link</button>
+    </div>
+  </div>
 `;
 
 /** Says that the numbers belong to the previous view. */

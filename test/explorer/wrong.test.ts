@@ -105,9 +105,10 @@ for (const [status, code] of [
     });
     await page.getByRole('button', { name: '3Y' }).click();
     await page.getByRole('alert').filter({ hasText: code }).waitFor();
-    t.equal(requestedAtMs.length, 2, 'no third time');
+    t.ok(requestedAtMs.length >= 2);
+    await page.getByText('The page asks again by itself').waitFor();
+    await page.getByRole('button', { name: 'Try again' }).waitFor();
     await page.unrouteAll();
-    await page.getByRole('button', { name: 'Try again' }).click();
     await page.locator('.points').waitFor();
   });
 }
@@ -121,8 +122,8 @@ t.test('while the service is away what is on the screen stays, marked with its t
   t.match(await note.innerText(), /since \d\d:\d\d:\d\d\. The page shows data of \d\d:\d\d:\d\d/);
   t.ok(await page.locator('.points tbody tr').count());
   t.ok(await page.locator('.chart canvas').count());
-  await page.unrouteAll();
   await note.getByRole('button', { name: 'Try again' }).click();
+  await page.unrouteAll();
   await note.waitFor({ state: 'detached' });
 });
 
@@ -136,7 +137,7 @@ t.test('numbers of the view before are marked until the service answers', async 
     await page.getByText('These numbers are of the view before').waitFor();
     t.equal(await page.locator('.stale[aria-busy="true"]').count(), 1, hash);
     await page.unrouteAll();
-    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('cannot be reached').waitFor({ state: 'detached' });
     await settled(page);
     t.equal(await page.getByText('These numbers are of the view before').count(), 0, hash);
   }
@@ -156,11 +157,13 @@ t.test('a closed market takes no open one down', async (t) => {
   t.match(await page.locator('h1').innerText(), 'Nickel metal');
 });
 
-t.test('a part of the page that does not come says what to do', async (t) => {
+t.test('a part of the page that does not come says what to do, and comes later', async (t) => {
   const { page } = await explorer.open(t);
   await page.route('**/overview.js', (route) => route.abort());
   await page.goto(`${explorer.address}/explorer#key=${explorer.key}`);
   await page.getByText('The page has changed or the service is away: reload.').waitFor();
+  await page.unrouteAll();
+  await page.getByRole('link', { name: 'Nickel', exact: true }).waitFor();
 });
 
 t.test('without JavaScript a sentence names the address of the CSV', async (t) => {

@@ -2,7 +2,8 @@
 import { askJson } from '../api.js';
 import { dateOf, dayOf, isDate, monthsFrom, today } from '../dates.js';
 import { PERIODS } from '../link.js';
-import { Component, classes, html } from '../ui.js';
+import { Loaded } from '../loaded.js';
+import { classes, html } from '../ui.js';
 
 /** Ranges that end at the newest point. */
 const PRESETS = [
@@ -75,28 +76,28 @@ const withOwn = (options, value) =>
     : [...options, [value, value]];
 
 /** @param newest the newest date of the prices, or null */
-export class Controls extends Component {
-  state = { currencies: [], units: [] };
-
-  async componentDidMount() {
-    try {
-      const [currencies, units] = await Promise.all([
-        askJson('v3/reference/currencies'),
-        askJson('v3/reference/units'),
-      ]);
-      this.setState({
-        currencies: currencies.data.map(({ iso, name }) => [iso, `${iso}  ${name}`]),
-        units: units.data
-          .filter(({ dimension }) => dimension !== 'percent')
-          .map(({ symbol, name }) => [symbol ?? name, symbol ? `${symbol}  ${name}` : name]),
-      });
-    } catch (error) {
-      this.props.app.fail(error);
-    }
+export class Controls extends Loaded {
+  /** The lists are the same for every view. */
+  keyOf() {
+    return '';
   }
 
-  render({ view, newest, app }, { currencies, units }) {
+  async load(_props, signal) {
+    const [currencies, units] = await Promise.all([
+      askJson('v3/reference/currencies', signal),
+      askJson('v3/reference/units', signal),
+    ]);
+    return {
+      currencies: currencies.data.map(({ iso, name }) => [iso, `${iso}  ${name}`]),
+      units: units.data
+        .filter(({ dimension }) => dimension !== 'percent')
+        .map(({ symbol, name }) => [symbol ?? name, symbol ? `${symbol}  ${name}` : name]),
+    };
+  }
+
+  render({ view, newest, app }, { data }) {
     const { change } = app;
+    const { currencies, units } = data ?? { currencies: [], units: [] };
     return html`
       <div class="controls">
         <div class="row">

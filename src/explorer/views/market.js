@@ -102,7 +102,7 @@ class Filters extends Loaded {
 const midText = (latest) => (latest ? (latest.mid ?? 'no rate') : NOTHING);
 
 const Row = ({ market, record, records, view, isChosen, choose }) => {
-  const { latest, changes } = record.summary;
+  const { latest } = record.summary;
   const price = { ...view, filters: {}, market: null, prices: [{ market, code: record.code }] };
   return html`
     <tr class=${isChosen ? 'chosen' : ''}>
@@ -123,7 +123,7 @@ const Row = ({ market, record, records, view, isChosen, choose }) => {
       <td class="further">${record.frequency?.name}</td>
       <td class="number strong">${midText(latest)}</td>
       <td class="unit">${unitText(record)}</td>
-      <td class="number"><${Change} change=${changes.month} isPoints=${isPayable(record)} /></td>
+      <td class="number"><${Change} summary=${record.summary} span="month" isPoints=${isPayable(record)} /></td>
       <td class="date">${record.lastAssessedAt ?? NOTHING}</td>
     </tr>
   `;
@@ -225,7 +225,7 @@ class List extends Loaded {
   }
 
   render({ app }, { data, error, isLoading, moreError }) {
-    if (error) return html`<${Failed} error=${error} app=${app} />`;
+    if (error) return html`<${Failed} error=${error} again=${this.reload} />`;
     if (data === null) return html`<p class="panel quiet">Asking for prices…</p>`;
     const isFiltered = Object.keys(this.props.view.filters).length > 0;
     const isOld = this.isOld();
@@ -252,7 +252,7 @@ class List extends Loaded {
 }
 
 /** A market with its filters and prices. */
-export const MarketView = ({ app, view, markets, attempt }) => {
+export const MarketView = ({ app, view, markets }) => {
   const market = markets.find(({ slug }) => slug === view.market);
   return html`
     <div>
@@ -268,8 +268,8 @@ export const MarketView = ({ app, view, markets, attempt }) => {
         market.authorized
           ? html`
               <div class="columns">
-                <${Filters} key=${`f ${market.slug}`} app=${app} view=${view} market=${market.slug} attempt=${attempt} />
-                <${List} key=${market.slug} app=${app} view=${view} market=${market.slug} attempt=${attempt} />
+                <${Filters} key=${`f ${market.slug}`} app=${app} view=${view} market=${market.slug} />
+                <${List} key=${market.slug} app=${app} view=${view} market=${market.slug} />
               </div>
             `
           : html`<div class="panel">

@@ -88,7 +88,8 @@ class MarketOverview extends Loaded {
   render({ market, asOf, among }, { data, isLoading, error }) {
     const { slug, name, prices } = market;
     const record = data?.record;
-    const { latest, changes } = data?.latest.summary ?? {};
+    const summary = data?.latest.summary;
+    const latest = summary?.latest;
     const price = record && { ...EMPTY, prices: [{ market: slug, code: record.code }], asOf };
     return html`
       <tr class=${this.isOld() ? 'stale' : ''} aria-busy=${isLoading ? 'true' : 'false'}>
@@ -106,10 +107,10 @@ class MarketOverview extends Loaded {
         </td>
         <td class="unit">${record && unitText(record)}</td>
         <td class="number">
-          ${record && html`<${Change} change=${changes.month} isPoints=${isPayable(record)} />`}
+          ${record && html`<${Change} summary=${summary} span="month" isPoints=${isPayable(record)} />`}
         </td>
         <td class="number">
-          ${record && html`<${Change} change=${changes.year} isPoints=${isPayable(record)} />`}
+          ${record && html`<${Change} summary=${summary} span="year" isPoints=${isPayable(record)} />`}
         </td>
         <td class="date latest">${latest?.date ?? NOTHING}</td>
       </tr>
@@ -147,7 +148,7 @@ export class Overview extends Component {
   onRecord = (slug, record) =>
     this.setState(({ records }) => ({ records: { ...records, [slug]: record } }));
 
-  render({ app, markets, view, attempt }, { records }) {
+  render({ app, markets, view }, { records }) {
     const among = Object.values(records);
     const open = markets.filter(({ authorized }) => authorized);
     const closed = markets.filter(({ authorized }) => !authorized);
@@ -185,7 +186,6 @@ export class Overview extends Component {
                         app=${app}
                         market=${market}
                         asOf=${view.asOf}
-                        attempt=${attempt}
                         among=${among}
                         onRecord=${this.onRecord}
                       />

@@ -123,7 +123,7 @@ export class Prices extends Loaded {
   }
 
   render({ app, view: chosen }, { data, at, error, isLoading, exact: read }) {
-    if (error) return html`<${Failed} error=${error} app=${app} />`;
+    if (error) return html`<${Failed} error=${error} again=${this.reload} />`;
     if (data === null) return html`<p class="panel quiet" role="status">Asking for prices…</p>`;
     const { entries, answers } = data;
     const isOld = this.isOld();

@@ -43,8 +43,8 @@ class Corrections extends Loaded {
     return question === null ? { corrections: [], isWhole: true } : correctionsOf(question, signal);
   }
 
-  render({ app, isRange }, { data, error }) {
-    if (error) return html`<${Failed} error=${error} app=${app} />`;
+  render({ isRange }, { data, error }) {
+    if (error) return html`<${Failed} error=${error} again=${this.reload} />`;
     if (data === null) return html`<p class="quiet">Looking for corrections…</p>`;
     const { corrections, isWhole } = data;
     if (corrections.length === 0) {
@@ -134,8 +134,8 @@ export class RecordView extends Loaded {
     return { market, entries, record: entries[0].exactly() };
   }
 
-  render({ app, view }, { data, error }) {
-    if (error) return html`<${Failed} error=${error} app=${app} />`;
+  render({ view }, { data, error }) {
+    if (error) return html`<${Failed} error=${error} again=${this.reload} />`;
     if (data === null) return html`<p class="panel quiet" role="status">Asking for the price…</p>`;
     if (data.unknown) {
       return html`<div class="panel">

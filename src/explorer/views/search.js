@@ -39,20 +39,37 @@ const foundIn = ({ matched }) =>
 const isTyping = ({ tagName }) => ['INPUT', 'SELECT', 'TEXTAREA'].includes(tagName);
 
 export class Search extends Component {
-  state = { text: '', foundFor: null, found: null, suggestions: [], isFull: false, error: null };
+  state = {
+    text: '',
+    foundFor: null,
+    found: null,
+    suggestions: [],
+    isFull: false,
+    error: null,
+    isOpen: false,
+  };
+  place = createRef();
   field = createRef();
   list = createRef();
 
   componentDidMount() {
     addEventListener('keydown', this.focus);
     addEventListener('hashchange', this.close);
+    addEventListener('pointerdown', this.leave);
   }
 
   componentWillUnmount() {
     removeEventListener('keydown', this.focus);
     removeEventListener('hashchange', this.close);
+    removeEventListener('pointerdown', this.leave);
+    this.stop();
+  }
+
+  /** Ends a search that is not done. */
+  stop() {
     clearTimeout(this.timer);
     this.asking?.abort();
+    this.props.app.recovery.remove(this);
   }
 
   focus = (event) => {
@@ -63,36 +80,43 @@ export class Search extends Component {
   };
 
   close = () => {
-    clearTimeout(this.timer);
-    this.asking?.abort();
-    this.setState({ text: '', found: null, suggestions: [], isFull: false });
+    this.stop();
+    this.setState({ text: '', found: null, suggestions: [], isFull: false, error: null });
   };
+
+  /** Hides the results when a click or the focus goes elsewhere; the focus shows them again. */
+  leave = ({ target }) => {
+    if (!this.place.current.contains(target)) this.setState({ isOpen: false });
+  };
+
+  /** Without a `relatedTarget` the focus goes nowhere: to no control, or to another window. */
+  blur = ({ relatedTarget }) => relatedTarget && this.leave({ target: relatedTarget });
 
   type = (text) => {
-    this.setState({ text, isFull: false });
-    clearTimeout(this.timer);
-    this.asking?.abort();
-    if (text.trim() === '') this.setState({ found: null, suggestions: [] });
-    else this.timer = setTimeout(() => this.find(text.trim()), REST_MS);
+    this.setState({ text, isFull: false, isOpen: true });
+    this.stop();
+    if (text.trim() === '') this.setState({ found: null, suggestions: [], error: null });
+    else this.timer = setTimeout(this.reload, REST_MS);
   };
 
-  async find(text) {
+  /** Searches for the text of the field. */
+  reload = async () => {
+    const { app } = this.props;
+    const text = this.state.text.trim();
+    this.asking?.abort();
     this.asking = new AbortController();
     const { signal } = this.asking;
     try {
       const { data, suggestions } = await lookUp(text, signal);
-      if (!signal.aborted) this.setState({ foundFor: text, found: data, suggestions, error: null });
+      if (signal.aborted) return;
+      this.setState({ foundFor: text, found: data, suggestions, error: null });
+      app.recovery.remove(this);
     } catch (error) {
       if (signal.aborted) return;
-      const isHandled = this.props.app.fail(error);
-      this.setState({
-        foundFor: text,
-        found: [],
-        suggestions: [],
-        error: isHandled ? null : error,
-      });
+      app.fail(error, this);
+      this.setState({ foundFor: text, found: [], suggestions: [], error });
     }
-  }
+  };
 
   /** The link to a view of one price, with the options of the current view. */
   linkOf({ market, code }) {
@@ -149,7 +173,7 @@ export class Search extends Component {
       <div class="results">
         ${isFull && html`<p class="bad" role="alert">At most ${PRICES_MAX} prices fit one chart; remove one first.</p>`}
         ${found.length > 0 && html`<ul ref=${this.list}>${found.map((each) => this.result(each))}</ul>`}
-        ${error && html`<p class="bad">${error.message}</p>`}
+        ${error && html`<p class="bad" role="alert">${error.message}.</p>`}
         ${found.length === 0 && !error && html`<p class="quiet">Nothing matches in the markets that this key opens.</p>`}
         ${
           suggestions.length > 0 &&
@@ -166,8 +190,9 @@ export class Search extends Component {
   }
 
   render(_props, state) {
+    const { found, error, isOpen } = state;
     return html`
-      <search class="search" onKeyDown=${this.key}>
+      <search class="search" ref=${this.place} onKeyDown=${this.key} onFocusOut=${this.blur}>
         <label class="hidden" for="search">Find a price by code, name, product, formula or place</label>
         <input
           id="search"
@@ -179,12 +204,13 @@ export class Search extends Component {
           placeholder="Find a price: code, name, product, formula, place"
           value=${state.text}
           onInput=${(event) => this.type(event.target.value)}
+          onFocus=${() => this.setState({ isOpen: true })}
         />
         <kbd aria-hidden="true">/</kbd>
         <p class="hidden" role="status">
-          ${state.found === null ? '' : `${state.found.length} results`}
+          ${found === null || error ? '' : `${found.length} results`}
         </p>
-        ${state.found !== null && this.results(state)}
+        ${isOpen && found !== null && this.results(state)}
       </search>
     `;
   }

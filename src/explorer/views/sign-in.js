@@ -1,5 +1,5 @@
 // The form for the API key.
-import { RefusalNote } from '../notices.js';
+import { RefusalNote, RetryText } from '../notices.js';
 import { Component, createRef, html } from '../ui.js';
 
 /** The key form, with the error of the previous key. */
@@ -27,7 +27,7 @@ export class SignIn extends Component {
           Every value with its range, its gaps, its corrections and the way it was converted. Enter
           your API key to see the markets that it opens.
         </p>
-        ${error && html`<${RefusalNote} error=${error} />`}
+        ${error && html`<${RefusalNote} error=${error} /><${RetryText} error=${error} />`}
         <label for="key">API key</label>
         <div class="row">
           <input
