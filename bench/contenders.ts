@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { NODE_FLAGS } from '../src/process/workers.ts';
+import { NODE_FLAGS } from '../src/std/program.ts';
 import { type Served, serve } from './child.ts';
 import type { Cluster } from './cluster.ts';
 import { driverOf, type HttpRequest } from './http-client.ts';

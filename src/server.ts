@@ -1,10 +1,9 @@
-import cluster from 'node:cluster';
 import { setTimeout as pause } from 'node:timers/promises';
 import closeWithGrace from 'close-with-grace';
 import type { Logger } from 'pino';
 import { type Config, ConfigError } from './config/config.ts';
 import { misspeltSettings, misspeltText } from './config/environment.ts';
-import { type Metrics, metricsOf, serveWorkerMetrics } from './metrics/metrics.ts';
+import { type Metrics, metricsOf } from './metrics/metrics.ts';
 import { addressOf, bannerOf } from './process/banner.ts';
 import { readConfig } from './process/environment.ts';
 import { exitCodeOf, report } from './process/failure.ts';
@@ -14,7 +13,6 @@ import { serveMetrics } from './process/metrics-server.ts';
 import { prepare } from './process/prepare.ts';
 import { serve } from './process/serve.ts';
 import { argumentOutput } from './process/service-arguments.ts';
-import { onRetire, serveByWorkers, WorkerFailed, type Workers } from './process/workers.ts';
 import { EXIT } from './std/base-errors.ts';
 
 /** npm forwards SIGINT after the terminal has sent it: one Ctrl-C arrives twice. */
@@ -27,7 +25,6 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 const lifecycle = new Lifecycle();
 let release = async (): Promise<void> => {};
-let workers: Workers | null = null;
 let wasBannerShown = false;
 /** Logs the end of the process, so that it does not look like a crash. */
 let logger: Logger | null = null;
@@ -35,14 +32,10 @@ let logger: Logger | null = null;
 // Without a listener, a failed write (full disk, closed terminal) would end the process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
-/** Starts the metrics: on a separate port, or in a worker for the primary process. */
+/** Starts the metrics on a separate port. */
 async function openMetrics(config: Config, log: Log): Promise<Metrics | undefined> {
   if (config.METRICS_PORT === undefined) return undefined;
   const metrics = metricsOf(log);
-  if (cluster.isWorker) {
-    lifecycle.onShutdown(serveWorkerMetrics(metrics));
-    return metrics;
-  }
   const { METRICS_PORT: port, METRICS_HOST: host } = config;
   const server = await serveMetrics(async () => metrics.registry, { port, host });
   lifecycle.onShutdown(() => server.close());
@@ -52,17 +45,6 @@ async function openMetrics(config: Config, log: Log): Promise<Metrics | undefine
 
 const openLogOf = ({ LOG_LEVEL: level, LOG_BUFFER_BYTES_MAX: bytesMax }: Config): Log =>
   openLog({ level, bytesMax });
-
-/** Starts a worker. The primary process has prepared the database. */
-async function startWorker(): Promise<void> {
-  const config = readConfig();
-  const { DATABASE_URL: url = '', USAGE_DATABASE_URL: usageUrl } = config;
-  const log = openLogOf(config);
-  const { logger } = log;
-  const metrics = await openMetrics(config, log);
-  onRetire(() => void grace.close());
-  await serve({ config, url, usageUrl, logger, metrics }, lifecycle);
-}
 
 /**
  * Logs misspelt settings. Variables of other programs must not prevent a start.
@@ -90,15 +72,8 @@ async function start(): Promise<void> {
   const { config, url, usageUrl, bannerData } = prepared;
   logger = log.logger;
   logger.level = config.LOG_LEVEL;
-  let address: string;
-  if (config.WORKERS > 0) {
-    ({ address, workers } = await serveByWorkers(prepared, logger, lifecycle));
-    const subject = config.WORKERS === 1 ? '1 worker answers' : `${config.WORKERS} workers answer`;
-    logger.info(`${subject} at ${address}`);
-  } else {
-    const metrics = await openMetrics(config, log);
-    address = await serve({ config, url, usageUrl, logger, metrics }, lifecycle);
-  }
+  const metrics = await openMetrics(config, log);
+  const address = await serve({ config, url, usageUrl, logger, metrics }, lifecycle);
   if (bannerData === null) return;
   // After the service listens: a failed start must not create a key.
   const { key, others } = await prepared.createDemoKey(address);
@@ -112,7 +87,7 @@ function printStopped(): void {
   process.stdout.write('The service has stopped.\n');
 }
 
-const starting = cluster.isWorker ? startWorker() : start();
+const starting = start();
 const grace = closeWithGrace(
   // Signals are handled below, where a repeated Ctrl-C is detected.
   { delay: SHUTDOWN_MS_MAX, logger: false, skip: [...SIGNALS, 'SIGUSR2', 'beforeExit'] },
@@ -132,32 +107,22 @@ function endBySignal(): void {
   const now = Date.now();
   if (firstSignalAt === null) {
     firstSignalAt = now;
-    lifecycle.isBySignal = true;
     void grace.close();
   } else if (now - firstSignalAt > SAME_KEYSTROKE_MS) {
     // A second signal aborts running requests and gives the embedded database a short time.
-    workers?.kill();
     void Promise.race([release(), pause(FORCED_STOP_MS)]).finally(() => process.exit(EXIT.failed));
   }
 }
 
-for (const signal of SIGNALS) {
-  process.on(signal, () => {
-    // A terminal signals every process. Workers wait for SIGTERM from the primary process.
-    if (cluster.isWorker && signal !== 'SIGTERM') return;
-    if (signal === 'SIGHUP' && workers !== null) void workers.replaceAll();
-    else endBySignal();
-  });
-}
+for (const signal of SIGNALS) process.on(signal, endBySignal);
 
 try {
   await starting;
 } catch (error) {
   // After a signal, the handler ends the process.
   if (!lifecycle.isShuttingDown) {
-    // The worker has printed its error.
-    if (!(error instanceof WorkerFailed)) report(error);
+    report(error);
     await lifecycle.shutDown();
-    process.exit(error instanceof WorkerFailed ? error.exitCode : exitCodeOf(error));
+    process.exit(exitCodeOf(error));
   }
 }

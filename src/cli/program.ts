@@ -1,6 +1,6 @@
 import { Command, Help, type Option } from 'commander';
 import { PROGRAM, VERSION } from '../std/program.ts';
-import { command, option } from './command.ts';
+import { command } from './command.ts';
 import { addWithdraw } from './load/withdraw.ts';
 import { addMcp } from './mcp/mcp.ts';
 import { addOpenapi } from './openapi.ts';
@@ -28,9 +28,7 @@ const addServe = command({
   name: 'serve',
   summary: 'run the service',
   description: 'Runs the service until it gets SIGINT or SIGTERM; the same as npm start.',
-  options: [
-    option('--workers <number>', 'processes that answer on the port; SIGHUP replaces them'),
-  ],
+  options: [],
   help: `
 Examples:
   npm start

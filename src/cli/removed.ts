@@ -9,6 +9,12 @@ interface Removed {
 
 const REMOVED: readonly Removed[] = [
   {
+    command: ['serve'],
+    option: '--workers',
+    instead:
+      'run one process for each core behind HAProxy; docs/operations.md, "Several processes"',
+  },
+  {
     command: ['db', 'drill'],
     instead: 'docs/operations.md, "The restore drill", has the commands that replace it',
   },

@@ -70,12 +70,6 @@ function readSetting(name: keyof Settings, text: string): SettingResult {
   return { fault: `${shown} ${why} (${setting.description})` };
 }
 
-/** The fault of a value given outside the environment, as by an option; null if it is valid. */
-export function faultOfSetting(name: keyof Settings, text: string): string | null {
-  const read = readSetting(name, text);
-  return 'fault' in read ? read.fault : null;
-}
-
 /** The faults of combinations of token settings. */
 function tokenFaults(env: Readonly<Record<string, string | undefined>>): string[] {
   const [first, ...others] = ['JWT_SECRET', 'JWT_PUBLIC_KEY_FILE', 'JWT_JWKS_URL'].filter(

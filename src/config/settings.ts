@@ -302,7 +302,6 @@ export const SETTINGS = {
     'Time without progress of a reader, who is disconnected within twice that time',
   ),
   KEEP_ALIVE_TIMEOUT_MS: whole(65_000, 100, 600_000, 'Idle time after which a connection closes'),
-  WORKERS: whole(0, 0, 128, 'Worker processes; 0 for a single process'),
   STOP_NOTICE_MS: whole(
     0,
     0,
@@ -331,6 +330,7 @@ export const SETTINGS = {
 
 /** Removed settings, each with its replacement. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
+  WORKERS: 'run one process for each core behind HAProxy; docs/operations.md, "Several processes"',
   OTEL_EXPORTER_OTLP_HEADERS_FILE: 'set the variable without _FILE, which OpenTelemetry reads',
   OTEL_EXPORTER_OTLP_TRACES_HEADERS_FILE:
     'set the variable without _FILE, which OpenTelemetry reads',

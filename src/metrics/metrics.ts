@@ -1,10 +1,4 @@
-import {
-  ClusterRegistry,
-  Counter,
-  collectDefaultMetrics,
-  Histogram,
-  Registry,
-} from '@prometheus-io/client';
+import { Counter, collectDefaultMetrics, Histogram, Registry } from '@prometheus-io/client';
 import { PROBLEMS } from '../errors.ts';
 
 /** A completed request. */
@@ -16,7 +10,7 @@ interface CompletedRequest {
   readonly bytes: number;
 }
 
-/** The Prometheus metrics of one worker, or of the service without workers. */
+/** The Prometheus metrics of the service. */
 export interface Metrics {
   readonly registry: Registry;
   observe(request: CompletedRequest): void;
@@ -30,14 +24,14 @@ export interface Metrics {
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /**
- * Creates the metrics of a worker. `watchSources` adds those of the parts of the service.
+ * Creates the metrics. `watchSources` adds those of the parts of the service.
  * @param log counts the log lines that it dropped
  */
 export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  // Quantiles of several workers cannot be aggregated; the histogram can.
+  // Quantiles of several processes cannot be aggregated; the histogram can.
   registry.removeSingleMetric('nodejs_eventloop_utilization_summary');
   const duration = new Histogram({
     name: 'prices_request_duration_seconds',
@@ -83,28 +77,5 @@ export function metricsOf(log: { readonly linesLost: number } = { linesLost: 0 }
     },
     refused: (code) => refusals.inc({ code }),
     connectionRefused: () => connections.inc(),
-  };
-}
-
-/** The aggregated metrics of all workers, which the primary process serves. */
-export function clusterExposition() {
-  const registry = new ClusterRegistry();
-  return { contentType: registry.contentType, metrics: () => registry.clusterMetrics() };
-}
-
-/**
- * Answers requests of the primary process for the metrics of this worker.
- * @returns a function that sends the final values, so that the totals of counters do not decrease
- */
-export function serveWorkerMetrics({ registry }: Metrics): () => Promise<void> {
-  ClusterRegistry.setRegistries([registry]);
-  // The types of the library lack this method.
-  const worker = new ClusterRegistry() as unknown as { shutdown(): Promise<void> };
-  return () => {
-    // Only counters remain valid after the end of a process, not gauges such as memory.
-    for (const { name, type } of registry.getMetricsAsArray()) {
-      if (type !== 'counter' && type !== 'histogram') registry.removeSingleMetric(name);
-    }
-    return worker.shutdown();
   };
 }

@@ -28,25 +28,13 @@ interface BookStatus {
 /** A metric without labels: its name without `prices_`, its help text, and its reader. */
 type NumericMetric = readonly [name: string, help: string, read: () => number];
 
-/** Adds gauges that are summed over the workers. */
-const gauges = (registry: Registry, ...all: readonly NumericMetric[]): void =>
-  addGauges(registry, 'sum', all);
-
-/** Adds gauges that are aggregated to the maximum over the workers. */
-const greatest = (registry: Registry, ...all: readonly NumericMetric[]): void =>
-  addGauges(registry, 'max', all);
-
-function addGauges(
-  registry: Registry,
-  aggregator: 'sum' | 'max',
-  all: readonly NumericMetric[],
-): void {
+/** Adds gauges. */
+function gauges(registry: Registry, ...all: readonly NumericMetric[]): void {
   for (const [name, help, read] of all) {
     new Gauge({
       name: `prices_${name}`,
       help,
       registers: [registry],
-      aggregator,
       collect() {
         this.set(read());
       },
@@ -69,7 +57,7 @@ function counters(registry: Registry, ...all: readonly NumericMetric[]): void {
   }
 }
 
-/** Adds a gauge with one label. Equal labels of several workers are aggregated to the maximum. */
+/** Adds a gauge with one label. */
 function labelled(
   registry: Registry,
   [name, help, label]: readonly [name: string, help: string, label: string],
@@ -80,7 +68,6 @@ function labelled(
     help,
     labelNames: [label],
     registers: [registry],
-    aggregator: 'max',
     collect() {
       this.reset();
       for (const [each, value] of read()) this.set({ [label]: each }, value);
@@ -124,7 +111,7 @@ function database(registry: Registry, { pool, reads, link }: Client): void {
 /** Revision and lag of this node, to compare nodes that read standbys. */
 function replication(registry: Registry, { client: { link }, minRevision }: MetricSources): void {
   const { counts } = minRevision;
-  greatest(
+  gauges(
     registry,
     [
       'revision_number',

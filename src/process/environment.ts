@@ -22,7 +22,7 @@ function settingsFolder(): string {
 /**
  * Reads the settings: environment variables, with the file `.env` as defaults. A DATA_DIR from that
  * file, or the default one, is relative to the folder of the file. Secrets from files become
- * environment variables, because pg and the workers read them there.
+ * environment variables, because pg reads them there.
  * @param isStrict true to reject variables whose names are similar to those of settings
  * @throws ConfigError with a line for each invalid variable
  */

@@ -6,8 +6,6 @@ class ShutdownError extends Error {}
 export class Lifecycle {
   readonly #steps: (() => Promise<void>)[] = [];
   isShuttingDown = false;
-  /** True if a signal caused the shutdown: load balancers then need notice before the stop. */
-  isBySignal = false;
 
   /** Adds a step to the shutdown. Steps run in reverse order. */
   onShutdown(step: () => Promise<void>): void {

@@ -62,7 +62,7 @@ async function revokeDemoKey({ db }: Client, id: string): Promise<void> {
 }
 
 /** A database that is ready for the service, and the settings to use with it. */
-export interface Prepared {
+interface Prepared {
   readonly config: Config;
   /** Address with the account of the service, which only reads. */
   readonly url: string;

@@ -12,7 +12,6 @@ import { addressOf } from './banner.ts';
 import { checkDatabase } from './check-database.ts';
 import { sentenceOf } from './failure.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { logStateChange, type StateChange } from './log.ts';
 import { listenError } from './ports.ts';
 
 /**
@@ -56,15 +55,11 @@ const logConnectionLoss = (logger: Logger) => (error: Error) =>
 const logOutage =
   (logger: Logger): NonNullable<LinkOptions['onChange']> =>
   (state, before, error) => {
-    const log = (level: StateChange['level'], message: string | null): void =>
-      logStateChange(logger, { topic: 'the database', state, level, message });
     if (state === 'down') {
-      log('error', `${sentenceOf(error)}; every answer is 503 until that is fixed`);
-    } else if (state === 'away') {
-      log('info', null);
-    } else {
+      logger.error(`${sentenceOf(error)}; every answer is 503 until that is fixed`);
+    } else if (state === 'up') {
       const wasLong = before === 'down';
-      log('info', `the database ${wasLong ? 'answers again' : 'was unavailable briefly'}`);
+      logger.info(`the database ${wasLong ? 'answers again' : 'was unavailable briefly'}`);
     }
   };
 
@@ -76,21 +71,13 @@ function serversOf(
 ): Pick<ClientOptions, 'url' | 'fallbackUrls' | 'onFailover' | 'onBehind'> {
   const [url = address, ...others] = serverAddressesOf(address);
   const onFailover = (why: Error, to: string): void => {
-    const state = `${databaseAddressOf(to)}`;
-    const message = `the database is ${purpose} at ${state} from now on (${why.message})`;
-    logStateChange(logger, {
-      topic: `where the database is ${purpose}`,
-      state,
-      level: 'warn',
-      message,
-    });
+    const where = databaseAddressOf(to);
+    logger.warn(`the database is ${purpose} at ${where} from now on (${why.message})`);
   };
+  // Called at most once a minute.
   const onBehind = (why: Error): void => {
-    // At most once a minute.
-    const state = new Date().toISOString().slice(0, 16);
     const effect = 'answers lack later commits, and keys revoked since then still work';
-    const message = `${why.message}: ${effect}`;
-    logStateChange(logger, { topic: 'the standby', state, level: 'warn', message });
+    logger.warn(`${why.message}: ${effect}`);
   };
   return { url, fallbackUrls: others, onFailover, onBehind };
 }
@@ -153,9 +140,7 @@ export async function serve(options: ServeOptions, lifecycle: Lifecycle): Promis
   const usagePool = usage?.pool;
   const app = await buildApp({ config, client, usagePool, logger, metrics });
   lifecycle.onShutdown(async () => {
-    // Without a signal the worker was replaced: the service stays available.
-    if (lifecycle.isBySignal && config.STOP_NOTICE_MS > 0)
-      await announceStop(app, config.STOP_NOTICE_MS);
+    if (config.STOP_NOTICE_MS > 0) await announceStop(app, config.STOP_NOTICE_MS);
     await drain(app, config.SHUTDOWN_TIMEOUT_MS);
   });
   lifecycle.throwIfShuttingDown();

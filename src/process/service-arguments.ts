@@ -1,8 +1,11 @@
-import { faultOfSetting } from '../config/config.ts';
 import { SECRETS } from '../config/environment.ts';
 import { SETTINGS, type Setting } from '../config/settings.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM, VERSION } from '../std/program.ts';
+
+/** Reason for the end of worker processes, and what replaces them. */
+const NO_WORKERS =
+  'is gone: run one process for each core behind HAProxy; docs/operations.md, "Several processes"';
 
 const settingLine = ([name, setting]: [string, Setting]): string => {
   const { default: fallback, description } = setting;
@@ -14,7 +17,6 @@ const help = (): string => `Serves commodity prices.
 
   npm start                  on an embedded PostgreSQL with sample data, under DATA_DIR
   PORT=8080 npm start        settings are environment variables, or lines of a file .env
-  npm start -- --workers 4   four workers on one port; SIGHUP replaces them one by one
 
 Everything else is a command: ${PROGRAM} --help
 
@@ -24,29 +26,16 @@ Settings, with their defaults:
 ${Object.entries(SETTINGS).map(settingLine).join('\n')}
 `;
 
-/** Moves `--workers` to the environment, where it overrides WORKERS. */
-function takeWorkers(args: readonly string[]): readonly string[] {
-  const [first = '', second, ...rest] = args;
-  const [option, inline] = first.split('=');
-  if (option !== '--workers') return args;
-  const number = inline ?? second ?? '';
-  if (number === '') throw new UsageError('--workers: needs a number');
-  const fault = faultOfSetting('WORKERS', number);
-  // The message names the option, because WORKERS may not be set.
-  if (fault !== null) throw new UsageError(`--workers: ${fault}`);
-  process.env['WORKERS'] = number;
-  return inline === undefined ? rest : args.slice(1);
-}
-
 /**
  * Output of `--help` and `--version`; null if the service should start.
  * @throws UsageError for any other argument
  */
 export function argumentOutput(args: readonly string[]): string | null {
-  const [first] = takeWorkers(args[0] === 'serve' ? args.slice(1) : args);
+  const [first] = args[0] === 'serve' ? args.slice(1) : args;
   if (first === undefined) return null;
   if (first === '--help' || first === '-h') return help();
   if (first === '--version') return `${VERSION}\n`;
+  if (/^--workers(=|$)/.test(first)) throw new UsageError(`--workers ${NO_WORKERS}`);
   throw new UsageError(
     `"${first.slice(0, 64)}": the service takes settings from the environment, as in ` +
       'PORT=8080 npm start; npm start -- --help lists them',

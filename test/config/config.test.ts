@@ -165,7 +165,7 @@ t.test('all invalid settings are reported together, one line each', async (t) =>
     LOG_LEVEL: 'loud',
     JWT_SECRET: 'short',
     JWT_JWKS_URL: 'https://a/keys',
-    WORKERS: '2',
+    CONCURRENT_MAX: '2',
   };
   try {
     configOf(env);

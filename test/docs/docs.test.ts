@@ -147,6 +147,7 @@ const CODE: ReadonlySet<string> = new Set(
 /** Names of PostgreSQL, Compose, DuckDB and OpenTelemetry that only pages use. */
 const FOREIGN = new Set([
   ...['failed_count', 'last_archived_time', 'pg_stat_archiver', 'pg_upgrade', 'pg_wal'],
+  ...['pg_dump', 'pg_restore'],
   ...['force_download', 'parentbased_traceidratio', 'recovery_target_time', 'stop_grace_period'],
 ]);
 

@@ -11,6 +11,9 @@ import { byLength, checkBounds } from '../support/run/faults.ts';
 import { BESIDE_OTHERS, FAULTS } from './catalogue.ts';
 
 const run = promisify(execFile);
+/** Faults of mechanisms that the service no longer has: the rolling restart of its workers. */
+const GONE = [36];
+
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'utf8');
 
@@ -26,7 +29,7 @@ t.test(
     t.equal(new Set(all).size, all.length, 'each once');
     const numbers = new Set(all.map((id) => Number(/\d+/.exec(id)?.[0])));
     const missing = Array.from({ length: 48 }, (_, at) => at + 1).filter((id) => !numbers.has(id));
-    t.same(missing, []);
+    t.same(missing, GONE);
   },
 );
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { SETTINGS } from '../../src/config/settings.ts';
-import { NODE_FLAGS } from '../../src/process/workers.ts';
+import { NODE_FLAGS } from '../../src/std/program.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
 const SERVER = fileURLToPath(new URL('../../src/server.ts', import.meta.url));
@@ -28,21 +28,10 @@ t.test('an argument that means nothing is refused, and not passed over', async (
   });
 });
 
-t.test('a wrong number of workers is refused by the name that it was given by', async (t) => {
-  const why = 'must be a whole number (Worker processes; 0 for a single process)';
-  const wrong: [string[], string][] = [
-    [['--workers', 'x'], `--workers: "x" ${why}`],
-    [['serve', '--workers=1.5'], `--workers: "1.5" ${why}`],
-    [['--workers', '129'], '--workers: "129" must be from 0 to 128'],
-    [['--workers'], '--workers: needs a number'],
-    [['--workers='], '--workers: needs a number'],
-    [['--workerz=2'], '"--workerz=2": the service takes settings'],
-    [['--workers2', '2'], '"--workers2": the service takes settings'],
-  ];
-  for (const [args, message] of wrong) {
-    const { code, stderr } = await start(...args).catch((error) => error);
-    t.equal(code, 2, args.join(' '));
-    t.equal(stderr.slice(0, message.length + 18), `commodity-prices: ${message}`);
+t.test('the option of worker processes is refused by name, with what to do instead', async (t) => {
+  for (const args of [['--workers', '4'], ['--workers=4'], ['serve', '--workers', '4']]) {
+    const gone = /^[^\n]*--workers is gone: run one process for each core behind HAProxy[^\n]*\n$/;
+    await t.rejects(start(...args), { code: 2, stderr: gone }, args.join(' '));
   }
 });
 

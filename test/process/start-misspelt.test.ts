@@ -31,7 +31,6 @@ t.test('a name that is nearly a setting is taken for it, and no other name is', 
     REQUEST_TIMEOUT: 'REQUEST_TIMEOUT_MS',
     JWT_SECRETS: 'JWT_SECRET',
     LOG_LEVLE: 'LOG_LEVEL',
-    WORKER: 'WORKERS',
     PORTS: 'PORT',
     PROT: 'PORT',
     port: 'PORT',
@@ -44,23 +43,18 @@ t.test('a name that is nearly a setting is taken for it, and no other name is', 
   t.same(misspeltSettings({ PORTS: '' }), [], 'an empty one counts as not set');
 });
 
-t.test(
-  'a start reports a misspelt setting once, with and without workers, and not its value',
-  async (t) => {
-    const env = { DATABASE_URL: 'postgres://127.0.0.1:1/none', RATE_PER_MINUT: 'hunter2' };
-    for (const WORKERS of ['0', '2']) {
-      const service = startService(t, { ...env, WORKERS });
-      await service.until('stderr', WORKERS === '0' ? /listening at/ : /workers answer at/);
-      service.child.kill('SIGTERM');
-      await service.ended;
-      const warnings = service.stderr().match(/RATE_PER_MINUT [^"]*/g);
-      t.same(warnings, [
-        'RATE_PER_MINUT is not a setting of the service; did you mean RATE_PER_MINUTE?',
-      ]);
-      t.notMatch(service.stderr(), 'hunter2');
-    }
-  },
-);
+t.test('a start reports a misspelt setting once, and not its value', async (t) => {
+  const env = { DATABASE_URL: 'postgres://127.0.0.1:1/none', RATE_PER_MINUT: 'hunter2' };
+  const service = startService(t, env);
+  await service.until('stderr', /listening at/);
+  service.child.kill('SIGTERM');
+  await service.ended;
+  const warnings = service.stderr().match(/RATE_PER_MINUT [^"]*/g);
+  t.same(warnings, [
+    'RATE_PER_MINUT is not a setting of the service; did you mean RATE_PER_MINUTE?',
+  ]);
+  t.notMatch(service.stderr(), 'hunter2');
+});
 
 t.test('each of several unusable settings has a line', async (t) => {
   const service = startService(t, { PORT: 'abc', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://a/b' });

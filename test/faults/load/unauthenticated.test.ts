@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { NODE_FLAGS } from '../../../src/process/workers.ts';
+import { NODE_FLAGS } from '../../../src/std/program.ts';
 import { testDatabase } from '../../support/database/database.ts';
 import { startLoadThread } from '../../support/http/load-thread.ts';
 import { counted, WITH_METRICS } from '../../support/http/metrics.ts';

@@ -170,7 +170,7 @@ fault('F55', 'the disk of the log is full, under load', MUST, async (t) => {
 
 fault('F55b', 'the reader of the log stalls, then closes, under load', MUST, async (t) => {
   const log = await pipe(t);
-  const service = await loggingTo(t, log.writeEnd, { ...BUFFER, WORKERS: '2' });
+  const service = await loggingTo(t, log.writeEnd, BUFFER);
   let text = '';
   const reading = setInterval(() => {
     text += log.read();
@@ -183,7 +183,7 @@ fault('F55b', 'the reader of the log stalls, then closes, under load', MUST, asy
     linesOf(text)
       .filter(({ msg }) => /were dropped/.test(String(msg)))
       .reduce((sum, { count }) => sum + Number(count), 0);
-  await until('the workers report what they dropped', async () => {
+  await until('the service reports what it dropped', async () => {
     text += log.read();
     return reported() === (await service.linesLost());
   });
@@ -195,7 +195,7 @@ fault('F55b', 'the reader of the log stalls, then closes, under load', MUST, asy
   t.equal(service.running.child.exitCode, null);
   service.running.child.kill('SIGTERM');
   t.equal(await service.running.ended, 0, 'the service stops');
-  return { workers: 2, ...figures };
+  return figures;
 });
 
 const LONG = `/${'nowhere'.repeat(40)}`;

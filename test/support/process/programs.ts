@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type t from 'tap';
-import { NODE_FLAGS } from '../../../src/process/workers.ts';
+import { NODE_FLAGS } from '../../../src/std/program.ts';
 import { NO_LIMITS } from '../http/no-limits.ts';
 import { makeFolder } from '../run/folders.ts';
 
