@@ -5,7 +5,6 @@ import { parse } from 'yaml';
 
 interface Container {
   readonly image?: string;
-  readonly command?: readonly string[];
   readonly read_only?: boolean;
   readonly cap_drop?: readonly string[];
   readonly cap_add?: readonly string[];
