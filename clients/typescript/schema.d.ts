@@ -20,7 +20,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Health of the service, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headHealth"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -40,7 +44,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Health of the price endpoints, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headPricesHealth"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -60,7 +68,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Readiness, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headReady"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -80,7 +92,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Liveness, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLive"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -100,7 +116,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * The credential, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headMe"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -120,7 +140,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * The markets, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headMarkets"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -140,7 +164,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Currencies, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCurrencies"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -160,7 +188,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Units of measure, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headUnits"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -180,7 +212,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Exchange rates, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRates"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -202,7 +238,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Find prices, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSearchPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -226,7 +266,11 @@ export interface paths {
         readonly post: operations["postLithiumPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of lithium, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLithiumPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -246,7 +290,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of lithium, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLithiumFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -270,7 +318,11 @@ export interface paths {
         readonly post: operations["postManganesePrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of manganese, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headManganesePrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -290,7 +342,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of manganese, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headManganeseFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -314,7 +370,11 @@ export interface paths {
         readonly post: operations["postLithiumIonBatteryPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of lithium-ion battery, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLithiumIonBatteryPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -334,7 +394,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of lithium-ion battery, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLithiumIonBatteryFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -358,7 +422,11 @@ export interface paths {
         readonly post: operations["postCobaltPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of cobalt, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCobaltPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -378,7 +446,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of cobalt, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCobaltFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -402,7 +474,11 @@ export interface paths {
         readonly post: operations["postAnodesPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of anodes, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headAnodesPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -422,7 +498,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of anodes, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headAnodesFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -446,7 +526,11 @@ export interface paths {
         readonly post: operations["postCathodesPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of cathodes, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCathodesPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -466,7 +550,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of cathodes, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCathodesFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -490,7 +578,11 @@ export interface paths {
         readonly post: operations["postElectrolytePrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of electrolyte, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headElectrolytePrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -510,7 +602,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of electrolyte, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headElectrolyteFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -534,7 +630,11 @@ export interface paths {
         readonly post: operations["postNaturalGraphitePrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of natural graphite, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headNaturalGraphitePrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -554,7 +654,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of natural graphite, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headNaturalGraphiteFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -578,7 +682,11 @@ export interface paths {
         readonly post: operations["postRareEarthsPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of rare earths, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRareEarthsPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -598,7 +706,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of rare earths, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRareEarthsFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -622,7 +734,11 @@ export interface paths {
         readonly post: operations["postSyntheticGraphitePrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of synthetic graphite, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSyntheticGraphitePrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -642,7 +758,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of synthetic graphite, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSyntheticGraphiteFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -666,7 +786,11 @@ export interface paths {
         readonly post: operations["postRecyclingPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of recycling, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRecyclingPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -686,7 +810,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of recycling, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRecyclingFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -710,7 +838,11 @@ export interface paths {
         readonly post: operations["postNickelPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of nickel, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headNickelPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -730,7 +862,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of nickel, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headNickelFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -754,7 +890,11 @@ export interface paths {
         readonly post: operations["postAluminiumPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of aluminium, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headAluminiumPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -774,7 +914,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of aluminium, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headAluminiumFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -798,7 +942,11 @@ export interface paths {
         readonly post: operations["postBindersAndAdditivesPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of binders and additives, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headBindersAndAdditivesPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -818,7 +966,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of binders and additives, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headBindersAndAdditivesFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -842,7 +994,11 @@ export interface paths {
         readonly post: operations["postPrecursorPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of precursor, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headPrecursorPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -862,7 +1018,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of precursor, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headPrecursorFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -886,7 +1046,11 @@ export interface paths {
         readonly post: operations["postSolventPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of solvent, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSolventPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -906,7 +1070,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of solvent, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSolventFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -930,7 +1098,11 @@ export interface paths {
         readonly post: operations["postCopperPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of copper, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCopperPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -950,7 +1122,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of copper, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCopperFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -974,7 +1150,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * The change feed, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headChanges"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -994,7 +1174,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * This document as JSON, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headOpenapiJson"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -1014,7 +1198,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * This document as YAML, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headOpenapiYaml"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -1034,7 +1222,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Summary of the service for language models, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLlmsText"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -1142,8 +1334,7 @@ export interface components {
         readonly LatestPublishedAt: string | null;
         /** @description A warning; further members depend on `code` */
         readonly Warning: {
-            /** @enum {string} */
-            readonly code: "unmatched_value" | "not_yet_existing" | "rates_missing" | "unconvertible_omitted" | "min_revision_unknown" | "vat_included";
+            readonly code: string;
             /** @description The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, with the index of a list value: `/filters/regions/1`, `?regions/1` */
             readonly pointer: string;
             readonly detail: string;
@@ -1163,6 +1354,10 @@ export interface components {
             readonly firstDateWithoutRate?: string | null;
             readonly lastDateWithoutRate?: string | null;
             readonly lastDateWithRate?: string | null;
+        };
+        /** @description With `warnings=row`: a line for each warning, at the end */
+        readonly WarningLine: {
+            readonly warning: components["schemas"]["Warning"];
         };
         readonly Metadata: {
             /** @description Slug of the market */
@@ -1281,8 +1476,8 @@ export interface components {
             /** @constant */
             readonly status: "ok";
         };
-        /** @description An exact decimal. With decimalsAsText it is a string with the same digits instead */
-        readonly Decimal: number;
+        /** @description An exact decimal: a number, or with decimalsAsText a string with the same digits */
+        readonly Decimal: number | string;
         /** @description The exchange rates that a converted point used */
         readonly PointRates: {
             /**
@@ -1537,6 +1732,8 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
         };
+        /** @description The withdrawn point, or the withdrawn price */
+        readonly WithdrawnValue: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
         /** @description A new price */
         readonly PriceAddedChange: {
             /** @description Its position in the feed, opaque: a value of `after` */
@@ -1663,7 +1860,7 @@ export interface components {
             readonly date: string | null;
             /** @description The revision of its commit, opaque */
             readonly revision: string;
-            readonly before: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
+            readonly before: components["schemas"]["WithdrawnValue"];
             readonly after: null;
         };
         /** @description One change of a point or of the attributes of a price, by its `operation` */
@@ -1676,7 +1873,7 @@ export interface components {
             /** @description In commit order */
             readonly data: readonly components["schemas"]["Change"][];
         };
-        /** @description One Change on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly ChangeLines: string;
         /** @description A matching attribute */
         readonly Matched: {
@@ -1692,11 +1889,8 @@ export interface components {
         };
         /** @description A price; it has the dimensions of its market */
         readonly SearchResult: {
-            /**
-             * @description Slug of the market
-             * @enum {string}
-             */
-            readonly market: "lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper";
+            /** @description Slug of the market */
+            readonly market: string;
             readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
@@ -1744,7 +1938,10 @@ export interface components {
             readonly data: readonly components["schemas"]["SearchResult"][];
         };
         readonly Me: {
-            /** @description An API key or a bearer token */
+            /**
+             * @description An API key or a bearer token
+             * @enum {string}
+             */
             readonly kind: "key" | "token";
             /** @description The public id of the key, or the subject of the token */
             readonly id: string;
@@ -1766,8 +1963,7 @@ export interface components {
         readonly Violation: {
             /** @description The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, with the index of a list value: `/filters/regions/1`, `?regions/1` */
             readonly pointer: string;
-            /** @enum {string} */
-            readonly code: "unknown_field" | "wrong_type" | "invalid_format" | "invalid_characters" | "too_few_items" | "too_many_items" | "too_long" | "out_of_range" | "date_order" | "codes_exclusive" | "unsupported_filter" | "unknown_currency" | "unknown_unit" | "unknown_revision" | "invalid_cursor" | "unmatched_value";
+            readonly code: string;
             /** @description The error and how to fix it */
             readonly detail: string;
         };
@@ -1781,8 +1977,7 @@ export interface components {
             readonly detail: string;
             /** @description Requested path */
             readonly instance: string;
-            /** @enum {string} */
-            readonly code: "malformed_request" | "malformed_json" | "validation_failed" | "unknown_revision" | "invalid_cursor" | "unconvertible_records" | "ambiguous_credentials" | "missing_credentials" | "invalid_api_key" | "api_key_expired" | "api_key_revoked" | "invalid_token" | "token_expired" | "insufficient_scope" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "rate_limited" | "too_many_concurrent_requests" | "headers_too_large" | "internal_error" | "overloaded" | "database_unavailable" | "schema_outdated" | "auth_unavailable" | "shutting_down" | "revision_not_here" | "query_timeout";
+            readonly code: string;
             readonly requestId: string;
             /** @description Places of the request that break a rule; only with `validation_failed`, `unknown_revision` and `invalid_cursor` */
             readonly errors?: readonly components["schemas"]["Violation"][];
@@ -1967,7 +2162,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["LithiumPriceRecord"][];
         };
-        /** @description One LithiumPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly LithiumPriceLines: string;
         readonly LithiumFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2044,7 +2239,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["ManganesePriceRecord"][];
         };
-        /** @description One ManganesePriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly ManganesePriceLines: string;
         readonly ManganeseFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2123,7 +2318,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["LithiumIonBatteryPriceRecord"][];
         };
-        /** @description One LithiumIonBatteryPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly LithiumIonBatteryPriceLines: string;
         readonly LithiumIonBatteryFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2197,7 +2392,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CobaltPriceRecord"][];
         };
-        /** @description One CobaltPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly CobaltPriceLines: string;
         readonly CobaltFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2272,7 +2467,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["AnodesPriceRecord"][];
         };
-        /** @description One AnodesPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly AnodesPriceLines: string;
         readonly AnodesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2345,7 +2540,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CathodesPriceRecord"][];
         };
-        /** @description One CathodesPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly CathodesPriceLines: string;
         readonly CathodesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2417,7 +2612,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["ElectrolytePriceRecord"][];
         };
-        /** @description One ElectrolytePriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly ElectrolytePriceLines: string;
         readonly ElectrolyteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2492,7 +2687,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["NaturalGraphitePriceRecord"][];
         };
-        /** @description One NaturalGraphitePriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly NaturalGraphitePriceLines: string;
         readonly NaturalGraphiteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2565,7 +2760,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["RareEarthsPriceRecord"][];
         };
-        /** @description One RareEarthsPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly RareEarthsPriceLines: string;
         readonly RareEarthsFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2640,7 +2835,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["SyntheticGraphitePriceRecord"][];
         };
-        /** @description One SyntheticGraphitePriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly SyntheticGraphitePriceLines: string;
         readonly SyntheticGraphiteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2716,7 +2911,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["RecyclingPriceRecord"][];
         };
-        /** @description One RecyclingPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly RecyclingPriceLines: string;
         readonly RecyclingFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2792,7 +2987,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["NickelPriceRecord"][];
         };
-        /** @description One NickelPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly NickelPriceLines: string;
         readonly NickelFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2862,7 +3057,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["AluminiumPriceRecord"][];
         };
-        /** @description One AluminiumPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly AluminiumPriceLines: string;
         readonly AluminiumFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2930,7 +3125,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["BindersAndAdditivesPriceRecord"][];
         };
-        /** @description One BindersAndAdditivesPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly BindersAndAdditivesPriceLines: string;
         readonly BindersAndAdditivesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2998,7 +3193,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["PrecursorPriceRecord"][];
         };
-        /** @description One PrecursorPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly PrecursorPriceLines: string;
         readonly PrecursorFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3066,7 +3261,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["SolventPriceRecord"][];
         };
-        /** @description One SolventPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly SolventPriceLines: string;
         readonly SolventFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3134,7 +3329,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CopperPriceRecord"][];
         };
-        /** @description One CopperPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly CopperPriceLines: string;
         readonly CopperFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3153,11 +3348,40 @@ export interface components {
         readonly NotModified: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
-                readonly "x-data-revision": components["headers"]["x-data-revision"];
-                readonly etag: components["headers"]["etag"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
                 readonly ratelimit: components["headers"]["ratelimit"];
                 readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                 readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                readonly "x-data-revision": components["headers"]["x-data-revision"];
+                readonly etag: components["headers"]["etag"];
+                readonly [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description The status and the headers of the GET, without a body */
+        readonly Head: {
+            headers: {
+                readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly "x-data-revision": components["headers"]["x-data-revision"];
+                readonly "x-next-cursor": components["headers"]["x-next-cursor"];
+                readonly link: components["headers"]["link"];
+                readonly "content-disposition": components["headers"]["content-disposition"];
+                readonly "x-warnings": components["headers"]["x-warnings"];
+                readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                readonly "x-next-seq": components["headers"]["x-next-seq"];
+                readonly etag: components["headers"]["etag"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "retry-after": components["headers"]["retry-after"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                readonly "www-authenticate": components["headers"]["www-authenticate"];
                 readonly [name: string]: unknown;
             };
             content?: never;
@@ -3166,6 +3390,13 @@ export interface components {
         readonly Refusal400: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3176,6 +3407,13 @@ export interface components {
         readonly Refusal401: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly "www-authenticate": components["headers"]["www-authenticate"];
                 readonly [name: string]: unknown;
             };
@@ -3187,6 +3425,13 @@ export interface components {
         readonly Refusal403: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly "www-authenticate": components["headers"]["www-authenticate"];
                 readonly [name: string]: unknown;
             };
@@ -3198,6 +3443,13 @@ export interface components {
         readonly Refusal406: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3208,6 +3460,13 @@ export interface components {
         readonly Refusal408: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3218,6 +3477,13 @@ export interface components {
         readonly Refusal413: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3228,6 +3494,13 @@ export interface components {
         readonly Refusal414: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3238,6 +3511,13 @@ export interface components {
         readonly Refusal415: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3248,9 +3528,14 @@ export interface components {
         readonly Refusal429: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
-                readonly "retry-after": components["headers"]["retry-after"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
                 readonly ratelimit: components["headers"]["ratelimit"];
                 readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                readonly "retry-after": components["headers"]["retry-after"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3261,6 +3546,13 @@ export interface components {
         readonly Refusal431: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3271,6 +3563,13 @@ export interface components {
         readonly Refusal500: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3281,6 +3580,13 @@ export interface components {
         readonly Refusal503: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly "retry-after": components["headers"]["retry-after"];
                 readonly [name: string]: unknown;
             };
@@ -3292,6 +3598,13 @@ export interface components {
         readonly Refusal504: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3335,39 +3648,78 @@ export interface components {
          * @example true
          */
         readonly includeSeries: boolean;
-        /** @description Adds a summary to each record; false by default */
+        /**
+         * @description Adds a summary to each record; false by default
+         * @example true
+         */
         readonly includeSummary: boolean;
-        /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+        /**
+         * @description ISO 4217 code, ignoring case: converts prices, never payables
+         * @example EUR
+         */
         readonly currency: string;
-        /** @description Id, name or symbol of a unit: converts prices, never payables */
+        /**
+         * @description Id, name or symbol of a unit: converts prices, never payables
+         * @example kg
+         */
         readonly unitOfMeasure: string;
-        /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+        /**
+         * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+         * @example keep
+         */
         readonly onUnconvertible: "keep" | "omit" | "error";
-        /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+        /**
+         * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+         * @example 4
+         */
         readonly decimals: number;
-        /** @description One point for each period, `period:method`, such as `month:average` */
+        /**
+         * @description One point for each period, `period:method`, such as `month:average`
+         * @example month:average
+         */
         readonly aggregate: string;
         /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
         readonly asOf: string;
         /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
         readonly revision: string;
-        /** @description Maximum number of records on a page; default all */
+        /**
+         * @description Maximum number of records on a page; default all
+         * @example 100
+         */
         readonly limit: number;
         /** @description The `nextCursor` of the previous page; continues after it, at its revision */
         readonly cursor: string;
-        /** @description Rejects values that match nothing; false by default */
+        /**
+         * @description Rejects values that match nothing; false by default
+         * @example true
+         */
         readonly strict: boolean;
-        /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+        /**
+         * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+         * @example 12
+         */
         readonly lastObservations: number;
-        /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+        /**
+         * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+         * @example false
+         */
         readonly decimalsAsText: boolean;
         /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
         readonly columns: string;
-        /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+        /**
+         * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+         * @example long
+         */
         readonly layout: "long" | "wide";
-        /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+        /**
+         * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+         * @example header
+         */
         readonly warnings: "header" | "row";
-        /** @description Format of the response; overrides Accept */
+        /**
+         * @description Format of the response; overrides Accept
+         * @example json
+         */
         readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow";
         /** @description Capacity of the cell or material: ids or names, any of them */
         readonly capacities: readonly components["schemas"]["FilterItem"][];
@@ -3381,6 +3733,21 @@ export interface components {
         readonly subProducts: readonly components["schemas"]["FilterItem"][];
         /** @description Material that is recycled: ids or names, any of them */
         readonly feedstocks: readonly components["schemas"]["FilterItem"][];
+        /**
+         * @description Id of the request in the response and the log. Another form is replaced by a new id
+         * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+         */
+        readonly "x-request-id": string;
+        /**
+         * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+         * @example latest
+         */
+        readonly "x-min-revision": string;
+        /**
+         * @description An ETag: the response is a 304 if it is still current
+         * @example "0Qk3nB2m"
+         */
+        readonly "if-none-match": string;
     };
     requestBodies: never;
     headers: {
@@ -3389,6 +3756,21 @@ export interface components {
          * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
          */
         readonly "x-request-id": string;
+        /**
+         * @description `no-store`, or for a GET with an ETag: revalidate it
+         * @example no-store
+         */
+        readonly "cache-control": string;
+        /**
+         * @description The request headers that the response depends on
+         * @example accept, accept-encoding
+         */
+        readonly vary: string;
+        /**
+         * @description Compression of the body
+         * @example gzip
+         */
+        readonly "content-encoding": string;
         /**
          * @description Revision of the data that was read, opaque
          * @example k3f9a1w2c7xe.184223
@@ -3450,6 +3832,11 @@ export interface components {
          */
         readonly "x-api-key-expires": string;
         /**
+         * @description The sent `x-min-revision`, if it is of another epoch: nothing was waited for
+         * @example k3f9a1w2c7xe.184223
+         */
+        readonly "x-min-revision-unknown": string;
+        /**
          * @description The accepted schemes, or the required scope
          * @example Bearer realm="prices", ApiKey realm="prices"
          */
@@ -3462,7 +3849,13 @@ export interface operations {
     readonly health: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3472,6 +3865,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3503,6 +3899,9 @@ export interface operations {
             readonly 503: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly "retry-after": components["headers"]["retry-after"];
                     readonly [name: string]: unknown;
                 };
@@ -3526,12 +3925,38 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Health"];
                 };
             };
+        };
+    };
+    readonly headHealth: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly pricesHealth: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3541,6 +3966,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3572,6 +4000,9 @@ export interface operations {
             readonly 503: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly "retry-after": components["headers"]["retry-after"];
                     readonly [name: string]: unknown;
                 };
@@ -3595,12 +4026,38 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Health"];
                 };
             };
+        };
+    };
+    readonly headPricesHealth: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly ready: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3610,6 +4067,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3641,6 +4101,9 @@ export interface operations {
             readonly 503: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly "retry-after": components["headers"]["retry-after"];
                     readonly [name: string]: unknown;
                 };
@@ -3666,10 +4129,36 @@ export interface operations {
             };
         };
     };
+    readonly headReady: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly live: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3679,6 +4168,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3697,10 +4189,41 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
         };
     };
+    readonly headLive: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getMe: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3710,9 +4233,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3751,10 +4278,51 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headMe: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getMarkets: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3764,10 +4332,14 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3827,10 +4399,14 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -3847,10 +4423,57 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headMarkets: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getCurrencies: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3860,11 +4483,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3910,11 +4537,15 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -3931,10 +4562,57 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCurrencies: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getUnits: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3944,11 +4622,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4001,11 +4683,15 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -4022,19 +4708,78 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headUnits: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getRates: {
         readonly parameters: {
             readonly query: {
-                /** @description Base currency: the rate is for one unit of it, ISO 4217 */
+                /**
+                 * @description Base currency: the rate is for one unit of it, ISO 4217
+                 * @example EUR
+                 */
                 readonly base: string;
-                /** @description Quote currency: the rate is in it, ISO 4217 */
+                /**
+                 * @description Quote currency: the rate is in it, ISO 4217
+                 * @example USD
+                 */
                 readonly quote: string;
-                /** @description First day, inclusive */
+                /**
+                 * @description First day, inclusive
+                 * @example 2026-06-01
+                 */
                 readonly from?: string;
-                /** @description Last day, inclusive */
+                /**
+                 * @description Last day, inclusive
+                 * @example 2026-06-30
+                 */
                 readonly to?: string;
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4044,11 +4789,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4098,11 +4847,15 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -4119,15 +4872,89 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headRates: {
+        readonly parameters: {
+            readonly query: {
+                /**
+                 * @description Base currency: the rate is for one unit of it, ISO 4217
+                 * @example EUR
+                 */
+                readonly base: string;
+                /**
+                 * @description Quote currency: the rate is in it, ISO 4217
+                 * @example USD
+                 */
+                readonly quote: string;
+                /**
+                 * @description First day, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly from?: string;
+                /**
+                 * @description Last day, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly to?: string;
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly searchPrices: {
         readonly parameters: {
             readonly query: {
-                /** @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning */
+                /**
+                 * @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning
+                 * @example nickel sulphate
+                 */
                 readonly q: string;
-                /** @description Maximum number of results; default 20 */
+                /**
+                 * @description Maximum number of results; default 20
+                 * @example 100
+                 */
                 readonly limit?: number;
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4137,11 +4964,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4236,11 +5067,15 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -4255,6 +5090,48 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headSearchPrices: {
+        readonly parameters: {
+            readonly query: {
+                /**
+                 * @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning
+                 * @example nickel sulphate
+                 */
+                readonly q: string;
+                /**
+                 * @description Maximum number of results; default 20
+                 * @example 100
+                 */
+                readonly limit?: number;
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getLithiumPrices: {
@@ -4295,42 +5172,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4340,6 +5272,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -4347,9 +5286,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4378,7 +5314,18 @@ export interface operations {
     readonly postLithiumPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4392,14 +5339,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4426,10 +5377,166 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headLithiumPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Direction of the trade: ids or names, any of them */
+                readonly tradeTypes?: components["parameters"]["tradeTypes"];
+                /** @description Commercial grade: ids or names, any of them */
+                readonly grades?: components["parameters"]["grades"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getLithiumFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4439,11 +5546,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4538,6 +5649,37 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headLithiumFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getManganesePrices: {
         readonly parameters: {
             readonly query?: {
@@ -4574,42 +5716,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4619,6 +5816,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -4626,9 +5830,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4657,7 +5858,18 @@ export interface operations {
     readonly postManganesePrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4671,14 +5883,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4705,10 +5921,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headManganesePrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Direction of the trade: ids or names, any of them */
+                readonly tradeTypes?: components["parameters"]["tradeTypes"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getManganeseFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4718,11 +6088,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4741,6 +6115,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headManganeseFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getLithiumIonBatteryPrices: {
@@ -4781,42 +6186,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4826,6 +6286,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -4833,9 +6300,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4864,7 +6328,18 @@ export interface operations {
     readonly postLithiumIonBatteryPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4878,14 +6353,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4912,10 +6391,166 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headLithiumIonBatteryPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Capacity of the cell or material: ids or names, any of them */
+                readonly capacities?: components["parameters"]["capacities"];
+                /** @description Format of the battery cell: ids or names, any of them */
+                readonly cellFormats?: components["parameters"]["cellFormats"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Direction of the trade: ids or names, any of them */
+                readonly tradeTypes?: components["parameters"]["tradeTypes"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getLithiumIonBatteryFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4925,11 +6560,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4948,6 +6587,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headLithiumIonBatteryFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getCobaltPrices: {
@@ -4984,42 +6654,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5029,6 +6754,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5036,9 +6768,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5067,7 +6796,18 @@ export interface operations {
     readonly postCobaltPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5081,14 +6821,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5115,10 +6859,162 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCobaltPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getCobaltFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5128,11 +7024,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5151,6 +7051,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headCobaltFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getAnodesPrices: {
@@ -5189,42 +7120,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5234,6 +7220,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5241,9 +7234,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5272,7 +7262,18 @@ export interface operations {
     readonly postAnodesPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5286,14 +7287,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5320,10 +7325,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headAnodesPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Capacity of the cell or material: ids or names, any of them */
+                readonly capacities?: components["parameters"]["capacities"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getAnodesFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5333,11 +7492,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5356,6 +7519,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headAnodesFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getCathodesPrices: {
@@ -5392,42 +7586,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5437,6 +7686,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5444,9 +7700,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5475,7 +7728,18 @@ export interface operations {
     readonly postCathodesPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5489,14 +7753,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5523,10 +7791,162 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCathodesPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Capacity of the cell or material: ids or names, any of them */
+                readonly capacities?: components["parameters"]["capacities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getCathodesFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5536,11 +7956,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5559,6 +7983,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headCathodesFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getElectrolytePrices: {
@@ -5595,42 +8050,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5640,6 +8150,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5647,9 +8164,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5678,7 +8192,18 @@ export interface operations {
     readonly postElectrolytePrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5692,14 +8217,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5726,10 +8255,162 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headElectrolytePrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getElectrolyteFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5739,11 +8420,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5762,6 +8447,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headElectrolyteFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getNaturalGraphitePrices: {
@@ -5800,42 +8516,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5845,6 +8616,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5852,9 +8630,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5883,7 +8658,18 @@ export interface operations {
     readonly postNaturalGraphitePrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5897,14 +8683,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5931,10 +8721,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headNaturalGraphitePrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Particle size as a sieve mesh: ids or names, any of them */
+                readonly meshSizes?: components["parameters"]["meshSizes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getNaturalGraphiteFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5944,11 +8888,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5967,6 +8915,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headNaturalGraphiteFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getRareEarthsPrices: {
@@ -6003,42 +8982,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6048,6 +9082,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6055,9 +9096,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6086,7 +9124,18 @@ export interface operations {
     readonly postRareEarthsPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6100,14 +9149,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6134,10 +9187,162 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headRareEarthsPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getRareEarthsFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6147,11 +9352,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6170,6 +9379,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headRareEarthsFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getSyntheticGraphitePrices: {
@@ -6208,42 +9448,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6253,6 +9548,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6260,9 +9562,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6291,7 +9590,18 @@ export interface operations {
     readonly postSyntheticGraphitePrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6305,14 +9615,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6339,10 +9653,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headSyntheticGraphitePrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Service that the price is for: ids or names, any of them */
+                readonly services?: components["parameters"]["services"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getSyntheticGraphiteFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6352,11 +9820,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6375,6 +9847,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headSyntheticGraphiteFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getRecyclingPrices: {
@@ -6413,42 +9916,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6458,6 +10016,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6465,9 +10030,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6496,7 +10058,18 @@ export interface operations {
     readonly postRecyclingPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6510,14 +10083,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6544,10 +10121,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headRecyclingPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Material recovered: ids or names, any of them */
+                readonly subProducts?: components["parameters"]["subProducts"];
+                /** @description Material that is recycled: ids or names, any of them */
+                readonly feedstocks?: components["parameters"]["feedstocks"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getRecyclingFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6557,11 +10288,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6580,6 +10315,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headRecyclingFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getNickelPrices: {
@@ -6618,42 +10384,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6663,6 +10484,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6670,9 +10498,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6701,7 +10526,18 @@ export interface operations {
     readonly postNickelPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6715,14 +10551,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6749,10 +10589,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headNickelPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Service that the price is for: ids or names, any of them */
+                readonly services?: components["parameters"]["services"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getNickelFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6762,11 +10756,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6785,6 +10783,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headNickelFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getAluminiumPrices: {
@@ -6819,42 +10848,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6864,6 +10948,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6871,9 +10962,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6902,7 +10990,18 @@ export interface operations {
     readonly postAluminiumPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6916,14 +11015,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6950,10 +11053,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headAluminiumPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getAluminiumFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6963,11 +11216,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6986,6 +11243,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headAluminiumFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getBindersAndAdditivesPrices: {
@@ -7020,42 +11308,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7065,6 +11408,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -7072,9 +11422,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7103,7 +11450,18 @@ export interface operations {
     readonly postBindersAndAdditivesPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7117,14 +11475,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7151,10 +11513,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headBindersAndAdditivesPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getBindersAndAdditivesFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7164,11 +11676,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7187,6 +11703,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headBindersAndAdditivesFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getPrecursorPrices: {
@@ -7221,42 +11768,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7266,6 +11868,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -7273,9 +11882,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7304,7 +11910,18 @@ export interface operations {
     readonly postPrecursorPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7318,14 +11935,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7352,10 +11973,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headPrecursorPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getPrecursorFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7365,11 +12136,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7388,6 +12163,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headPrecursorFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getSolventPrices: {
@@ -7422,42 +12228,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7467,6 +12328,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -7474,9 +12342,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7505,7 +12370,18 @@ export interface operations {
     readonly postSolventPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7519,14 +12395,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7553,10 +12433,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headSolventPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getSolventFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7566,11 +12596,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7589,6 +12623,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headSolventFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getCopperPrices: {
@@ -7623,42 +12688,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7668,6 +12788,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -7675,9 +12802,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7706,7 +12830,18 @@ export interface operations {
     readonly postCopperPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7720,14 +12855,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7754,10 +12893,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCopperPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getCopperFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7767,11 +13056,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7792,19 +13085,72 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCopperFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getChanges: {
         readonly parameters: {
             readonly query?: {
                 /** @description The `nextSeq` of the previous page, or a `seq`; default: the beginning */
                 readonly after?: string;
-                /** @description Changes of this market only; repeat it for several. Default: all markets that the credential can read */
+                /**
+                 * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "nickel"
+                 *     ]
+                 */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
-                /** @description Maximum number of changes on the page; default 1000 */
+                /**
+                 * @description Maximum number of changes on the page; default 1000
+                 * @example 100
+                 */
                 readonly limit?: number;
-                /** @description Seconds to wait for a change if there is none yet; default 0 */
+                /**
+                 * @description Seconds to wait for a change if there is none yet; default 0
+                 * @example 0
+                 */
                 readonly wait?: number;
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7814,11 +13160,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly "x-next-seq": components["headers"]["x-next-seq"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly "x-next-seq": components["headers"]["x-next-seq"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7948,11 +13298,15 @@ export interface operations {
             readonly 204: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly "x-next-seq": components["headers"]["x-next-seq"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly "x-next-seq": components["headers"]["x-next-seq"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -7970,10 +13324,66 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headChanges: {
+        readonly parameters: {
+            readonly query?: {
+                /** @description The `nextSeq` of the previous page, or a `seq`; default: the beginning */
+                readonly after?: string;
+                /**
+                 * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "nickel"
+                 *     ]
+                 */
+                readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /**
+                 * @description Maximum number of changes on the page; default 1000
+                 * @example 100
+                 */
+                readonly limit?: number;
+                /**
+                 * @description Seconds to wait for a change if there is none yet; default 0
+                 * @example 0
+                 */
+                readonly wait?: number;
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly openapiJson: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7983,6 +13393,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8003,6 +13416,9 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8016,10 +13432,47 @@ export interface operations {
             readonly 503: components["responses"]["Refusal503"];
         };
     };
+    readonly headOpenapiJson: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly openapiYaml: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -8029,6 +13482,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8049,6 +13505,9 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8062,10 +13521,47 @@ export interface operations {
             readonly 503: components["responses"]["Refusal503"];
         };
     };
+    readonly headOpenapiYaml: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly llmsText: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -8075,6 +13571,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8087,6 +13586,9 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8098,6 +13600,32 @@ export interface operations {
             readonly 431: components["responses"]["Refusal431"];
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
+        };
+    };
+    readonly headLlmsText: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
 }

@@ -8,6 +8,7 @@ import {
   Frequency,
   Instant,
   nullable,
+  open,
   PriceCode,
   PriceCurrency,
   Product,
@@ -65,7 +66,7 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
     ),
   });
 
-const PointState = closed(
+const PointState = open(
   {
     low: nullable(Type.Number(), { description: 'Low end, or null' }),
     mid: Type.Number({ description: 'Mid; not always the average of low and high' }),
@@ -80,7 +81,7 @@ const dimensions = Object.fromEntries(
   Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
 );
 
-const PriceState = closed(
+const PriceState = open(
   {
     name: Type.String(),
     shortName: textOrNull,
@@ -113,13 +114,19 @@ const NOTHING = Type.Unsafe({ type: 'null' });
 const point = ref(PointState);
 const price = ref(PriceState);
 
+const WithdrawnValue = Type.Unsafe({
+  $id: 'WithdrawnValue',
+  description: 'The withdrawn point, or the withdrawn price',
+  anyOf: [point, price],
+});
+
 /** The schema of one kind of change, with the value before and after it. */
 const changeOf = (
   operation: (typeof OPERATIONS)[number],
   description: string,
   { date, before, after }: Readonly<Record<'date' | 'before' | 'after', TSchema>>,
 ) =>
-  closed(
+  open(
     {
       seq: Type.String({ description: 'Its position in the feed, opaque: a value of `after`' }),
       recordedAt: Instant('Time of its commit'),
@@ -160,7 +167,7 @@ const CHANGES: Readonly<Record<(typeof OPERATIONS)[number], TObject>> = {
   }),
   withdrawn: changeOf('withdrawn', 'A withdrawn point or price', {
     date: nullable(ofPoint.date, { description: 'null for the price itself' }),
-    before: Type.Unsafe({ anyOf: [point, price] }),
+    before: ref(WithdrawnValue),
     after: NOTHING,
   }),
 };
@@ -180,9 +187,9 @@ const Change = Type.Unsafe({
   },
 });
 
-const ChangePage = closed(
+const ChangePage = open(
   {
-    $metadata: closed({
+    $metadata: open({
       nextSeq: Type.String({ description: 'The `after` of the next page, opaque' }),
     }),
     data: Type.Array(ref(Change), { description: 'In commit order' }),
@@ -190,7 +197,7 @@ const ChangePage = closed(
   { $id: 'ChangePage' },
 );
 
-const ChangeLines = ndjsonSchema('Change', 'ChangeLines');
+const ChangeLines = ndjsonSchema('ChangeLines', Change);
 
 /** A response of the change feed in each of its formats. */
 export const changesContent = {
@@ -204,6 +211,7 @@ export const changesContent = {
 export const CHANGE_COMPONENTS: readonly TSchema[] = [
   PointState,
   PriceState,
+  WithdrawnValue,
   ...Object.values(CHANGES),
   Change,
   ChangePage,

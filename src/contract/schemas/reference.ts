@@ -1,5 +1,5 @@
 import Type, { type TObject } from 'typebox';
-import { closed, Day, decimal, Instant, nullable, ref } from './components.ts';
+import { closed, Day, decimal, Instant, nullable, open, ref } from './components.ts';
 
 const snapshot = {
   revision: Type.String({ description: 'Revision of the data that was read, opaque' }),
@@ -8,7 +8,7 @@ const snapshot = {
 
 const source = Type.String({ description: 'Source of the exchange rates that conversions use' });
 
-const CurrencyEntry = closed(
+const CurrencyEntry = open(
   {
     id: Type.String({ format: 'uuid' }),
     iso: Type.String({ description: 'ISO 4217 code' }),
@@ -20,12 +20,12 @@ const CurrencyEntry = closed(
   { $id: 'CurrencyEntry' },
 );
 
-export const CurrencyList = closed(
-  { $metadata: closed({ ...snapshot, source }), data: Type.Array(ref(CurrencyEntry)) },
+export const CurrencyList = open(
+  { $metadata: open({ ...snapshot, source }), data: Type.Array(ref(CurrencyEntry)) },
   { $id: 'CurrencyList' },
 );
 
-const UnitEntry = closed(
+const UnitEntry = open(
   {
     id: Type.String({ format: 'uuid' }),
     name: Type.String(),
@@ -37,16 +37,16 @@ const UnitEntry = closed(
   { $id: 'UnitEntry' },
 );
 
-export const UnitList = closed(
-  { $metadata: closed(snapshot), data: Type.Array(ref(UnitEntry)) },
+export const UnitList = open(
+  { $metadata: open(snapshot), data: Type.Array(ref(UnitEntry)) },
   { $id: 'UnitList' },
 );
 
-const RateEntry = closed(
+const RateEntry = open(
   {
     date: Day('Day of the rates'),
     rate: decimal('Units of the quote currency for one of the base, rounded for reading'),
-    legs: closed({
+    legs: open({
       base: decimal('Units of the base currency for one of sourceBase, as published'),
       quote: decimal('Units of the quote currency for one of sourceBase, as published'),
     }),
@@ -54,9 +54,9 @@ const RateEntry = closed(
   { $id: 'RateEntry', description: 'Conversions use the two legs, never the rounded rate' },
 );
 
-export const RateList = closed(
+export const RateList = open(
   {
-    $metadata: closed({
+    $metadata: open({
       ...snapshot,
       source,
       sourceBase: nullable(Type.String(), {
