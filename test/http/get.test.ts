@@ -13,7 +13,7 @@ import { readArrow } from '../support/prices/arrow.ts';
 import { byAddress, queryText } from '../support/prices/query.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';
 
-/** Random requests of each market, which has its own seed: one seed draws the same formats for all. */
+/** Random requests of each market. One seed for all would draw the same formats for each. */
 const RUNS = 20;
 const SEED = 20_261_122;
 

@@ -1,4 +1,5 @@
 import { BASE_FILTERS, DIMENSIONS } from '../../catalog/dimensions.ts';
+import { MARKETS } from '../../catalog/markets.ts';
 import { EXAMPLE_CODE, exampleOfField } from './examples.ts';
 import { HEADERS } from './refusals.ts';
 
@@ -26,9 +27,9 @@ const EXAMPLES: Readonly<Record<string, unknown>> = {
   layout: 'long',
   warnings: 'header',
   format: 'json',
-  market: ['nickel'],
+  market: [MARKETS[0].slug],
   wait: 0,
-  q: 'nickel sulphate',
+  q: EXAMPLE_CODE,
   base: 'EUR',
   quote: 'USD',
   from: '2026-06-01',
