@@ -4929,7 +4929,7 @@ export interface operations {
             readonly query: {
                 /**
                  * @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning
-                 * @example nickel sulphate
+                 * @example CP-LI-0001
                  */
                 readonly q: string;
                 /**
@@ -5097,7 +5097,7 @@ export interface operations {
             readonly query: {
                 /**
                  * @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning
-                 * @example nickel sulphate
+                 * @example CP-LI-0001
                  */
                 readonly q: string;
                 /**
@@ -13124,7 +13124,7 @@ export interface operations {
                 /**
                  * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
                  * @example [
-                 *       "nickel"
+                 *       "lithium"
                  *     ]
                  */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
@@ -13332,7 +13332,7 @@ export interface operations {
                 /**
                  * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
                  * @example [
-                 *       "nickel"
+                 *       "lithium"
                  *     ]
                  */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
