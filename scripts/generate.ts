@@ -14,7 +14,7 @@ import { statementsText } from '../test/support/prices/statements.ts';
 import { startServer } from '../test/support/run/server.ts';
 import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';
 import { schemaText } from './schema.ts';
-import { installTools, makeTypescriptClient } from './typescript-client.ts';
+import { installTools, makeTypescriptClient, TOOLS } from './typescript-client.ts';
 
 const HELP = `Usage: npm run generate
 
@@ -102,7 +102,7 @@ async function main(): Promise<void> {
   await write('test/prices/statements.sql', await statementsText());
   await write('docs/mapping.schema.json', mappingSchemaText());
   await writeReadme();
-  await installTools();
+  await installTools(TOOLS);
   await makeTypescriptClient(`${ROOT}clients/typescript`);
   process.stdout.write('Wrote clients/typescript\n');
 }

@@ -11,10 +11,10 @@ const OPENAPI = fileURLToPath(new URL('../openapi.yaml', import.meta.url));
 
 const options = { cwd: TOOLS, env: PLAIN_ENV };
 
-/** Installs the tools from their lockfile. */
-export async function installTools(): Promise<void> {
+/** Installs the tools of a folder from their lockfile. */
+export async function installTools(folder: string): Promise<void> {
   const args = ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
-  await promisify(execFile)('npm', args, options);
+  await promisify(execFile)('npm', args, { ...options, cwd: folder });
 }
 
 /** Writes the generated files of the TypeScript client into a folder, by the installed tools. */

@@ -107,7 +107,7 @@ function partsFor(rest: string[], data: boolean, faults: FaultRun | null): reado
   if (faults) return partsOf(files('test/faults/**/*.test.ts'));
   const hasBrowser = data || hasBrowserOrTells();
   const isApart = (path: string): boolean =>
-    /^test[\\/](data|client)$/.test(path) ||
+    /^test[\\/](data|client|generators)$/.test(path) ||
     (!hasBrowser && /^test[\\/]explorer$/.test(path)) ||
     path.includes('node_modules');
   if (data) return [{ files: files('test/data/*.test.ts'), jobs: JOBS, isCompiledOnce }];

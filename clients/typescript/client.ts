@@ -14,11 +14,11 @@ export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 
 };
 /** Members that are integers; every other number of a record is a decimal. */
 type Count = 'corrections' | 'observations' | 'observationsLeftOut' | 'order';
-type Decimals<T, D> = T extends number ? D : T extends object ? DecimalsIn<T, D> : T;
-type DecimalsIn<T, D> = { [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D> };
+type Decimals<T, D> = [number] extends [T] ? D | (T & null) : T extends object ? Exact<T, D> : T;
+type Exact<T, D> = { [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D> };
 type Item<M extends Market> = Json<Post<M>['responses'][200]>['data'][number];
 /** A price with the dimensions of its market. D is `string` with `decimals: 'text'`. */
-export type PriceRecord<M extends Market, D = number> = DecimalsIn<Item<M>, D>;
+export type PriceRecord<M extends Market, D = number> = Exact<Item<M>, D>;
 /** A response. `revision` is the revision of the data; `options.revision` reads it again. */
 export interface Prices<M extends Market, D = number> {
   readonly data: readonly PriceRecord<M, D>[];

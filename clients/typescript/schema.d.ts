@@ -20,7 +20,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Health of the service, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headHealth"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -40,7 +44,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Health of the price endpoints, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headPricesHealth"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -60,7 +68,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Readiness, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headReady"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -80,7 +92,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Liveness, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLive"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -100,7 +116,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * The credential, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headMe"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -120,7 +140,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * The markets, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headMarkets"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -140,7 +164,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Currencies, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCurrencies"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -160,7 +188,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Units of measure, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headUnits"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -180,7 +212,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Exchange rates, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRates"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -202,7 +238,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Find prices, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSearchPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -226,7 +266,11 @@ export interface paths {
         readonly post: operations["postLithiumPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of lithium, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLithiumPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -246,7 +290,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of lithium, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLithiumFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -270,7 +318,11 @@ export interface paths {
         readonly post: operations["postManganesePrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of manganese, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headManganesePrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -290,7 +342,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of manganese, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headManganeseFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -314,7 +370,11 @@ export interface paths {
         readonly post: operations["postLithiumIonBatteryPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of lithium-ion battery, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLithiumIonBatteryPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -334,7 +394,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of lithium-ion battery, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLithiumIonBatteryFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -358,7 +422,11 @@ export interface paths {
         readonly post: operations["postCobaltPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of cobalt, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCobaltPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -378,7 +446,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of cobalt, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCobaltFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -402,7 +474,11 @@ export interface paths {
         readonly post: operations["postAnodesPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of anodes, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headAnodesPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -422,7 +498,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of anodes, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headAnodesFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -446,7 +526,11 @@ export interface paths {
         readonly post: operations["postCathodesPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of cathodes, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCathodesPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -466,7 +550,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of cathodes, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCathodesFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -490,7 +578,11 @@ export interface paths {
         readonly post: operations["postElectrolytePrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of electrolyte, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headElectrolytePrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -510,7 +602,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of electrolyte, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headElectrolyteFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -534,7 +630,11 @@ export interface paths {
         readonly post: operations["postNaturalGraphitePrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of natural graphite, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headNaturalGraphitePrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -554,7 +654,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of natural graphite, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headNaturalGraphiteFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -578,7 +682,11 @@ export interface paths {
         readonly post: operations["postRareEarthsPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of rare earths, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRareEarthsPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -598,7 +706,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of rare earths, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRareEarthsFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -622,7 +734,11 @@ export interface paths {
         readonly post: operations["postSyntheticGraphitePrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of synthetic graphite, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSyntheticGraphitePrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -642,7 +758,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of synthetic graphite, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSyntheticGraphiteFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -666,7 +786,11 @@ export interface paths {
         readonly post: operations["postRecyclingPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of recycling, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRecyclingPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -686,7 +810,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of recycling, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headRecyclingFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -710,7 +838,11 @@ export interface paths {
         readonly post: operations["postNickelPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of nickel, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headNickelPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -730,7 +862,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of nickel, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headNickelFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -754,7 +890,11 @@ export interface paths {
         readonly post: operations["postAluminiumPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of aluminium, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headAluminiumPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -774,7 +914,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of aluminium, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headAluminiumFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -798,7 +942,11 @@ export interface paths {
         readonly post: operations["postBindersAndAdditivesPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of binders and additives, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headBindersAndAdditivesPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -818,7 +966,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of binders and additives, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headBindersAndAdditivesFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -842,7 +994,11 @@ export interface paths {
         readonly post: operations["postPrecursorPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of precursor, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headPrecursorPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -862,7 +1018,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of precursor, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headPrecursorFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -886,7 +1046,11 @@ export interface paths {
         readonly post: operations["postSolventPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of solvent, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSolventPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -906,7 +1070,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of solvent, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headSolventFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -930,7 +1098,11 @@ export interface paths {
         readonly post: operations["postCopperPrices"];
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Prices of copper, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCopperPrices"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -950,7 +1122,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Filter values of copper, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCopperFilters"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -974,7 +1150,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * The change feed, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headChanges"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -994,7 +1174,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * This document as JSON, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headOpenapiJson"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -1014,7 +1198,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * This document as YAML, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headOpenapiYaml"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -1034,7 +1222,11 @@ export interface paths {
         readonly post?: never;
         readonly delete?: never;
         readonly options?: never;
-        readonly head?: never;
+        /**
+         * Summary of the service for language models, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headLlmsText"];
         readonly patch?: never;
         readonly trace?: never;
     };
@@ -1142,8 +1334,7 @@ export interface components {
         readonly LatestPublishedAt: string | null;
         /** @description A warning; further members depend on `code` */
         readonly Warning: {
-            /** @enum {string} */
-            readonly code: "unmatched_value" | "not_yet_existing" | "rates_missing" | "sample_rates" | "unconvertible_omitted" | "min_revision_unknown" | "vat_included";
+            readonly code: string;
             /** @description The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, with the index of a list value: `/filters/regions/1`, `?regions/1` */
             readonly pointer: string;
             readonly detail: string;
@@ -1184,6 +1375,10 @@ export interface components {
             }[];
             /** @description `rates_missing`: number of further stretches */
             readonly moreStretches?: number;
+        };
+        /** @description With `warnings=row`: a line for each warning, at the end */
+        readonly WarningLine: {
+            readonly warning: components["schemas"]["Warning"];
         };
         readonly Metadata: {
             /** @description Slug of the market */
@@ -1302,8 +1497,8 @@ export interface components {
             /** @constant */
             readonly status: "ok";
         };
-        /** @description An exact decimal. With decimalsAsText it is a string with the same digits instead */
-        readonly Decimal: number;
+        /** @description An exact decimal: a number, or with decimalsAsText a string with the same digits */
+        readonly Decimal: number | string;
         /** @description The exchange rates that a converted point used */
         readonly PointRates: {
             /**
@@ -1562,6 +1757,8 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
         };
+        /** @description The withdrawn point, or the withdrawn price */
+        readonly WithdrawnValue: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
         /** @description A new price */
         readonly PriceAddedChange: {
             /** @description Its position in the feed, opaque: a value of `after` */
@@ -1688,7 +1885,7 @@ export interface components {
             readonly date: string | null;
             /** @description The revision of its commit, opaque */
             readonly revision: string;
-            readonly before: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
+            readonly before: components["schemas"]["WithdrawnValue"];
             readonly after: null;
         };
         /** @description One change of a point or of the attributes of a price, by its `operation` */
@@ -1701,7 +1898,7 @@ export interface components {
             /** @description In commit order */
             readonly data: readonly components["schemas"]["Change"][];
         };
-        /** @description One Change on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly ChangeLines: string;
         /** @description A matching attribute */
         readonly Matched: {
@@ -1717,11 +1914,8 @@ export interface components {
         };
         /** @description A price; it has the dimensions of its market */
         readonly SearchResult: {
-            /**
-             * @description Slug of the market
-             * @enum {string}
-             */
-            readonly market: "lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper";
+            /** @description Slug of the market */
+            readonly market: string;
             readonly code: components["schemas"]["PriceCode"];
             readonly name: string;
             readonly shortName: string | null;
@@ -1769,7 +1963,10 @@ export interface components {
             readonly data: readonly components["schemas"]["SearchResult"][];
         };
         readonly Me: {
-            /** @description An API key or a bearer token */
+            /**
+             * @description An API key or a bearer token
+             * @enum {string}
+             */
             readonly kind: "key" | "token";
             /** @description The public id of the key, or the subject of the token */
             readonly id: string;
@@ -1791,8 +1988,7 @@ export interface components {
         readonly Violation: {
             /** @description The place in the request: a JSON pointer into the body, or, for a GET, `?` and the parameter, with the index of a list value: `/filters/regions/1`, `?regions/1` */
             readonly pointer: string;
-            /** @enum {string} */
-            readonly code: "unknown_field" | "wrong_type" | "invalid_format" | "invalid_characters" | "too_few_items" | "too_many_items" | "too_long" | "out_of_range" | "date_order" | "codes_exclusive" | "unsupported_filter" | "unknown_currency" | "unknown_unit" | "unknown_revision" | "invalid_cursor" | "unmatched_value";
+            readonly code: string;
             /** @description The error and how to fix it */
             readonly detail: string;
         };
@@ -1806,8 +2002,7 @@ export interface components {
             readonly detail: string;
             /** @description Requested path */
             readonly instance: string;
-            /** @enum {string} */
-            readonly code: "malformed_request" | "malformed_json" | "validation_failed" | "unknown_revision" | "invalid_cursor" | "unconvertible_records" | "ambiguous_credentials" | "missing_credentials" | "invalid_api_key" | "api_key_expired" | "api_key_revoked" | "invalid_token" | "token_expired" | "insufficient_scope" | "not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "rate_limited" | "too_many_concurrent_requests" | "headers_too_large" | "internal_error" | "overloaded" | "database_unavailable" | "schema_outdated" | "auth_unavailable" | "shutting_down" | "revision_not_here" | "query_timeout";
+            readonly code: string;
             readonly requestId: string;
             /** @description Places of the request that break a rule; only with `validation_failed`, `unknown_revision` and `invalid_cursor` */
             readonly errors?: readonly components["schemas"]["Violation"][];
@@ -1992,7 +2187,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["LithiumPriceRecord"][];
         };
-        /** @description One LithiumPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly LithiumPriceLines: string;
         readonly LithiumFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2069,7 +2264,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["ManganesePriceRecord"][];
         };
-        /** @description One ManganesePriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly ManganesePriceLines: string;
         readonly ManganeseFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2148,7 +2343,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["LithiumIonBatteryPriceRecord"][];
         };
-        /** @description One LithiumIonBatteryPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly LithiumIonBatteryPriceLines: string;
         readonly LithiumIonBatteryFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2222,7 +2417,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CobaltPriceRecord"][];
         };
-        /** @description One CobaltPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly CobaltPriceLines: string;
         readonly CobaltFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2297,7 +2492,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["AnodesPriceRecord"][];
         };
-        /** @description One AnodesPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly AnodesPriceLines: string;
         readonly AnodesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2370,7 +2565,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CathodesPriceRecord"][];
         };
-        /** @description One CathodesPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly CathodesPriceLines: string;
         readonly CathodesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2442,7 +2637,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["ElectrolytePriceRecord"][];
         };
-        /** @description One ElectrolytePriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly ElectrolytePriceLines: string;
         readonly ElectrolyteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2517,7 +2712,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["NaturalGraphitePriceRecord"][];
         };
-        /** @description One NaturalGraphitePriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly NaturalGraphitePriceLines: string;
         readonly NaturalGraphiteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2590,7 +2785,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["RareEarthsPriceRecord"][];
         };
-        /** @description One RareEarthsPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly RareEarthsPriceLines: string;
         readonly RareEarthsFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2665,7 +2860,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["SyntheticGraphitePriceRecord"][];
         };
-        /** @description One SyntheticGraphitePriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly SyntheticGraphitePriceLines: string;
         readonly SyntheticGraphiteFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2741,7 +2936,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["RecyclingPriceRecord"][];
         };
-        /** @description One RecyclingPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly RecyclingPriceLines: string;
         readonly RecyclingFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2817,7 +3012,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["NickelPriceRecord"][];
         };
-        /** @description One NickelPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly NickelPriceLines: string;
         readonly NickelFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2887,7 +3082,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["AluminiumPriceRecord"][];
         };
-        /** @description One AluminiumPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly AluminiumPriceLines: string;
         readonly AluminiumFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -2955,7 +3150,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["BindersAndAdditivesPriceRecord"][];
         };
-        /** @description One BindersAndAdditivesPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly BindersAndAdditivesPriceLines: string;
         readonly BindersAndAdditivesFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3023,7 +3218,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["PrecursorPriceRecord"][];
         };
-        /** @description One PrecursorPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly PrecursorPriceLines: string;
         readonly PrecursorFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3091,7 +3286,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["SolventPriceRecord"][];
         };
-        /** @description One SolventPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly SolventPriceLines: string;
         readonly SolventFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3159,7 +3354,7 @@ export interface components {
             readonly $metadata: components["schemas"]["Metadata"];
             readonly data: readonly components["schemas"]["CopperPriceRecord"][];
         };
-        /** @description One CopperPriceRecord on each line, as in `data` of the JSON */
+        /** @description One record on each line, as in `data` of the JSON */
         readonly CopperPriceLines: string;
         readonly CopperFilterValues: {
             readonly $metadata: components["schemas"]["FiltersMetadata"];
@@ -3178,11 +3373,40 @@ export interface components {
         readonly NotModified: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
-                readonly "x-data-revision": components["headers"]["x-data-revision"];
-                readonly etag: components["headers"]["etag"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
                 readonly ratelimit: components["headers"]["ratelimit"];
                 readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                 readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                readonly "x-data-revision": components["headers"]["x-data-revision"];
+                readonly etag: components["headers"]["etag"];
+                readonly [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description The status and the headers of the GET, without a body */
+        readonly Head: {
+            headers: {
+                readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly "x-data-revision": components["headers"]["x-data-revision"];
+                readonly "x-next-cursor": components["headers"]["x-next-cursor"];
+                readonly link: components["headers"]["link"];
+                readonly "content-disposition": components["headers"]["content-disposition"];
+                readonly "x-warnings": components["headers"]["x-warnings"];
+                readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                readonly "x-next-seq": components["headers"]["x-next-seq"];
+                readonly etag: components["headers"]["etag"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "retry-after": components["headers"]["retry-after"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                readonly "www-authenticate": components["headers"]["www-authenticate"];
                 readonly [name: string]: unknown;
             };
             content?: never;
@@ -3191,6 +3415,13 @@ export interface components {
         readonly Refusal400: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3201,6 +3432,13 @@ export interface components {
         readonly Refusal401: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly "www-authenticate": components["headers"]["www-authenticate"];
                 readonly [name: string]: unknown;
             };
@@ -3212,6 +3450,13 @@ export interface components {
         readonly Refusal403: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly "www-authenticate": components["headers"]["www-authenticate"];
                 readonly [name: string]: unknown;
             };
@@ -3223,6 +3468,13 @@ export interface components {
         readonly Refusal406: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3233,6 +3485,13 @@ export interface components {
         readonly Refusal408: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3243,6 +3502,13 @@ export interface components {
         readonly Refusal413: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3253,6 +3519,13 @@ export interface components {
         readonly Refusal414: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3263,6 +3536,13 @@ export interface components {
         readonly Refusal415: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3273,9 +3553,14 @@ export interface components {
         readonly Refusal429: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
-                readonly "retry-after": components["headers"]["retry-after"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
                 readonly ratelimit: components["headers"]["ratelimit"];
                 readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                readonly "retry-after": components["headers"]["retry-after"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3286,6 +3571,13 @@ export interface components {
         readonly Refusal431: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3296,6 +3588,13 @@ export interface components {
         readonly Refusal500: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3306,6 +3605,13 @@ export interface components {
         readonly Refusal503: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly "retry-after": components["headers"]["retry-after"];
                 readonly [name: string]: unknown;
             };
@@ -3317,6 +3623,13 @@ export interface components {
         readonly Refusal504: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
+                readonly "cache-control": components["headers"]["cache-control"];
+                readonly vary: components["headers"]["vary"];
+                readonly "content-encoding": components["headers"]["content-encoding"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly [name: string]: unknown;
             };
             content: {
@@ -3360,39 +3673,78 @@ export interface components {
          * @example true
          */
         readonly includeSeries: boolean;
-        /** @description Adds a summary to each record; false by default */
+        /**
+         * @description Adds a summary to each record; false by default
+         * @example true
+         */
         readonly includeSummary: boolean;
-        /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+        /**
+         * @description ISO 4217 code, ignoring case: converts prices, never payables
+         * @example EUR
+         */
         readonly currency: string;
-        /** @description Id, name or symbol of a unit: converts prices, never payables */
+        /**
+         * @description Id, name or symbol of a unit: converts prices, never payables
+         * @example kg
+         */
         readonly unitOfMeasure: string;
-        /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+        /**
+         * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+         * @example keep
+         */
         readonly onUnconvertible: "keep" | "omit" | "error";
-        /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+        /**
+         * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+         * @example 4
+         */
         readonly decimals: number;
-        /** @description One point for each period, `period:method`, such as `month:average` */
+        /**
+         * @description One point for each period, `period:method`, such as `month:average`
+         * @example month:average
+         */
         readonly aggregate: string;
         /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
         readonly asOf: string;
         /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
         readonly revision: string;
-        /** @description Maximum number of records on a page; default all */
+        /**
+         * @description Maximum number of records on a page; default all
+         * @example 100
+         */
         readonly limit: number;
         /** @description The `nextCursor` of the previous page; continues after it, at its revision */
         readonly cursor: string;
-        /** @description Rejects values that match nothing; false by default */
+        /**
+         * @description Rejects values that match nothing; false by default
+         * @example true
+         */
         readonly strict: boolean;
-        /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+        /**
+         * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+         * @example 12
+         */
         readonly lastObservations: number;
-        /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+        /**
+         * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+         * @example false
+         */
         readonly decimalsAsText: boolean;
         /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
         readonly columns: string;
-        /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+        /**
+         * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+         * @example long
+         */
         readonly layout: "long" | "wide";
-        /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+        /**
+         * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+         * @example header
+         */
         readonly warnings: "header" | "row";
-        /** @description Format of the response; overrides Accept */
+        /**
+         * @description Format of the response; overrides Accept
+         * @example json
+         */
         readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow";
         /** @description Capacity of the cell or material: ids or names, any of them */
         readonly capacities: readonly components["schemas"]["FilterItem"][];
@@ -3406,6 +3758,21 @@ export interface components {
         readonly subProducts: readonly components["schemas"]["FilterItem"][];
         /** @description Material that is recycled: ids or names, any of them */
         readonly feedstocks: readonly components["schemas"]["FilterItem"][];
+        /**
+         * @description Id of the request in the response and the log. Another form is replaced by a new id
+         * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+         */
+        readonly "x-request-id": string;
+        /**
+         * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+         * @example latest
+         */
+        readonly "x-min-revision": string;
+        /**
+         * @description An ETag: the response is a 304 if it is still current
+         * @example "0Qk3nB2m"
+         */
+        readonly "if-none-match": string;
     };
     requestBodies: never;
     headers: {
@@ -3414,6 +3781,21 @@ export interface components {
          * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
          */
         readonly "x-request-id": string;
+        /**
+         * @description `no-store`, or for a GET with an ETag: revalidate it
+         * @example no-store
+         */
+        readonly "cache-control": string;
+        /**
+         * @description The request headers that the response depends on
+         * @example accept, accept-encoding
+         */
+        readonly vary: string;
+        /**
+         * @description Compression of the body
+         * @example gzip
+         */
+        readonly "content-encoding": string;
         /**
          * @description Revision of the data that was read, opaque
          * @example k3f9a1w2c7xe.184223
@@ -3475,6 +3857,11 @@ export interface components {
          */
         readonly "x-api-key-expires": string;
         /**
+         * @description The sent `x-min-revision`, if it is of another epoch: nothing was waited for
+         * @example k3f9a1w2c7xe.184223
+         */
+        readonly "x-min-revision-unknown": string;
+        /**
          * @description The accepted schemes, or the required scope
          * @example Bearer realm="prices", ApiKey realm="prices"
          */
@@ -3487,7 +3874,13 @@ export interface operations {
     readonly health: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3497,6 +3890,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3528,6 +3924,9 @@ export interface operations {
             readonly 503: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly "retry-after": components["headers"]["retry-after"];
                     readonly [name: string]: unknown;
                 };
@@ -3551,12 +3950,38 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Health"];
                 };
             };
+        };
+    };
+    readonly headHealth: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly pricesHealth: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3566,6 +3991,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3597,6 +4025,9 @@ export interface operations {
             readonly 503: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly "retry-after": components["headers"]["retry-after"];
                     readonly [name: string]: unknown;
                 };
@@ -3620,12 +4051,38 @@ export interface operations {
                     readonly "application/json": components["schemas"]["Health"];
                 };
             };
+        };
+    };
+    readonly headPricesHealth: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly ready: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3635,6 +4092,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3666,6 +4126,9 @@ export interface operations {
             readonly 503: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly "retry-after": components["headers"]["retry-after"];
                     readonly [name: string]: unknown;
                 };
@@ -3691,10 +4154,36 @@ export interface operations {
             };
         };
     };
+    readonly headReady: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly live: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3704,6 +4193,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3722,10 +4214,41 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
         };
     };
+    readonly headLive: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getMe: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3735,9 +4258,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3776,10 +4303,51 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headMe: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getMarkets: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3789,10 +4357,14 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3852,10 +4424,14 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -3872,10 +4448,57 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headMarkets: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getCurrencies: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3885,11 +4508,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -3943,11 +4570,15 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -3964,10 +4595,57 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCurrencies: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getUnits: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -3977,11 +4655,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4034,11 +4716,15 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -4055,19 +4741,78 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headUnits: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getRates: {
         readonly parameters: {
             readonly query: {
-                /** @description Base currency: the rate is for one unit of it, ISO 4217 */
+                /**
+                 * @description Base currency: the rate is for one unit of it, ISO 4217
+                 * @example EUR
+                 */
                 readonly base: string;
-                /** @description Quote currency: the rate is in it, ISO 4217 */
+                /**
+                 * @description Quote currency: the rate is in it, ISO 4217
+                 * @example USD
+                 */
                 readonly quote: string;
-                /** @description First day, inclusive */
+                /**
+                 * @description First day, inclusive
+                 * @example 2026-06-01
+                 */
                 readonly from?: string;
-                /** @description Last day, inclusive */
+                /**
+                 * @description Last day, inclusive
+                 * @example 2026-06-30
+                 */
                 readonly to?: string;
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4077,11 +4822,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4139,11 +4888,15 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -4160,15 +4913,89 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headRates: {
+        readonly parameters: {
+            readonly query: {
+                /**
+                 * @description Base currency: the rate is for one unit of it, ISO 4217
+                 * @example EUR
+                 */
+                readonly base: string;
+                /**
+                 * @description Quote currency: the rate is in it, ISO 4217
+                 * @example USD
+                 */
+                readonly quote: string;
+                /**
+                 * @description First day, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly from?: string;
+                /**
+                 * @description Last day, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly to?: string;
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly searchPrices: {
         readonly parameters: {
             readonly query: {
-                /** @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning */
+                /**
+                 * @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning
+                 * @example CP-LI-0001
+                 */
                 readonly q: string;
-                /** @description Maximum number of results; default 20 */
+                /**
+                 * @description Maximum number of results; default 20
+                 * @example 100
+                 */
                 readonly limit?: number;
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4178,11 +5005,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4277,11 +5108,15 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -4296,6 +5131,48 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headSearchPrices: {
+        readonly parameters: {
+            readonly query: {
+                /**
+                 * @description The text to find: words of a code, name, product, alias, formula, place or another attribute, in any order; the last one may be its beginning
+                 * @example CP-LI-0001
+                 */
+                readonly q: string;
+                /**
+                 * @description Maximum number of results; default 20
+                 * @example 100
+                 */
+                readonly limit?: number;
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getLithiumPrices: {
@@ -4336,42 +5213,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4381,6 +5313,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -4388,9 +5327,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4419,7 +5355,18 @@ export interface operations {
     readonly postLithiumPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4433,14 +5380,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4467,10 +5418,166 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headLithiumPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Direction of the trade: ids or names, any of them */
+                readonly tradeTypes?: components["parameters"]["tradeTypes"];
+                /** @description Commercial grade: ids or names, any of them */
+                readonly grades?: components["parameters"]["grades"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getLithiumFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4480,11 +5587,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4579,6 +5690,37 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headLithiumFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getManganesePrices: {
         readonly parameters: {
             readonly query?: {
@@ -4615,42 +5757,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4660,6 +5857,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -4667,9 +5871,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4698,7 +5899,18 @@ export interface operations {
     readonly postManganesePrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4712,14 +5924,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4746,10 +5962,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headManganesePrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Direction of the trade: ids or names, any of them */
+                readonly tradeTypes?: components["parameters"]["tradeTypes"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getManganeseFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4759,11 +6129,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4782,6 +6156,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headManganeseFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getLithiumIonBatteryPrices: {
@@ -4822,42 +6227,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4867,6 +6327,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -4874,9 +6341,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4905,7 +6369,18 @@ export interface operations {
     readonly postLithiumIonBatteryPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4919,14 +6394,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4953,10 +6432,166 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headLithiumIonBatteryPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Capacity of the cell or material: ids or names, any of them */
+                readonly capacities?: components["parameters"]["capacities"];
+                /** @description Format of the battery cell: ids or names, any of them */
+                readonly cellFormats?: components["parameters"]["cellFormats"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Direction of the trade: ids or names, any of them */
+                readonly tradeTypes?: components["parameters"]["tradeTypes"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getLithiumIonBatteryFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -4966,11 +6601,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -4989,6 +6628,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headLithiumIonBatteryFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getCobaltPrices: {
@@ -5025,42 +6695,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5070,6 +6795,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5077,9 +6809,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5108,7 +6837,18 @@ export interface operations {
     readonly postCobaltPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5122,14 +6862,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5156,10 +6900,162 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCobaltPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getCobaltFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5169,11 +7065,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5192,6 +7092,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headCobaltFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getAnodesPrices: {
@@ -5230,42 +7161,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5275,6 +7261,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5282,9 +7275,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5313,7 +7303,18 @@ export interface operations {
     readonly postAnodesPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5327,14 +7328,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5361,10 +7366,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headAnodesPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Capacity of the cell or material: ids or names, any of them */
+                readonly capacities?: components["parameters"]["capacities"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getAnodesFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5374,11 +7533,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5397,6 +7560,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headAnodesFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getCathodesPrices: {
@@ -5433,42 +7627,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5478,6 +7727,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5485,9 +7741,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5516,7 +7769,18 @@ export interface operations {
     readonly postCathodesPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5530,14 +7794,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5564,10 +7832,162 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCathodesPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Capacity of the cell or material: ids or names, any of them */
+                readonly capacities?: components["parameters"]["capacities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getCathodesFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5577,11 +7997,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5600,6 +8024,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headCathodesFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getElectrolytePrices: {
@@ -5636,42 +8091,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5681,6 +8191,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5688,9 +8205,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5719,7 +8233,18 @@ export interface operations {
     readonly postElectrolytePrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5733,14 +8258,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5767,10 +8296,162 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headElectrolytePrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getElectrolyteFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5780,11 +8461,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5803,6 +8488,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headElectrolyteFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getNaturalGraphitePrices: {
@@ -5841,42 +8557,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5886,6 +8657,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -5893,9 +8671,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5924,7 +8699,18 @@ export interface operations {
     readonly postNaturalGraphitePrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5938,14 +8724,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5972,10 +8762,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headNaturalGraphitePrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Particle size as a sieve mesh: ids or names, any of them */
+                readonly meshSizes?: components["parameters"]["meshSizes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getNaturalGraphiteFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -5985,11 +8929,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6008,6 +8956,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headNaturalGraphiteFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getRareEarthsPrices: {
@@ -6044,42 +9023,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6089,6 +9123,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6096,9 +9137,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6127,7 +9165,18 @@ export interface operations {
     readonly postRareEarthsPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6141,14 +9190,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6175,10 +9228,162 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headRareEarthsPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getRareEarthsFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6188,11 +9393,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6211,6 +9420,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headRareEarthsFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getSyntheticGraphitePrices: {
@@ -6249,42 +9489,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6294,6 +9589,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6301,9 +9603,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6332,7 +9631,18 @@ export interface operations {
     readonly postSyntheticGraphitePrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6346,14 +9656,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6380,10 +9694,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headSyntheticGraphitePrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Service that the price is for: ids or names, any of them */
+                readonly services?: components["parameters"]["services"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getSyntheticGraphiteFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6393,11 +9861,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6416,6 +9888,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headSyntheticGraphiteFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getRecyclingPrices: {
@@ -6454,42 +9957,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6499,6 +10057,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6506,9 +10071,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6537,7 +10099,18 @@ export interface operations {
     readonly postRecyclingPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6551,14 +10124,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6585,10 +10162,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headRecyclingPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Material recovered: ids or names, any of them */
+                readonly subProducts?: components["parameters"]["subProducts"];
+                /** @description Material that is recycled: ids or names, any of them */
+                readonly feedstocks?: components["parameters"]["feedstocks"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getRecyclingFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6598,11 +10329,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6621,6 +10356,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headRecyclingFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getNickelPrices: {
@@ -6659,42 +10425,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6704,6 +10525,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6711,9 +10539,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6742,7 +10567,18 @@ export interface operations {
     readonly postNickelPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6756,14 +10592,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6790,10 +10630,164 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headNickelPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Purity or grade of the material: ids or names, any of them */
+                readonly purities?: components["parameters"]["purities"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /** @description Service that the price is for: ids or names, any of them */
+                readonly services?: components["parameters"]["services"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getNickelFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6803,11 +10797,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6826,6 +10824,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headNickelFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getAluminiumPrices: {
@@ -6860,42 +10889,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6905,6 +10989,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -6912,9 +11003,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6943,7 +11031,18 @@ export interface operations {
     readonly postAluminiumPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -6957,14 +11056,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6991,10 +11094,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headAluminiumPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getAluminiumFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7004,11 +11257,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7027,6 +11284,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headAluminiumFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getBindersAndAdditivesPrices: {
@@ -7061,42 +11349,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7106,6 +11449,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -7113,9 +11463,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7144,7 +11491,18 @@ export interface operations {
     readonly postBindersAndAdditivesPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7158,14 +11516,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7192,10 +11554,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headBindersAndAdditivesPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getBindersAndAdditivesFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7205,11 +11717,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7228,6 +11744,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headBindersAndAdditivesFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getPrecursorPrices: {
@@ -7262,42 +11809,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7307,6 +11909,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -7314,9 +11923,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7345,7 +11951,18 @@ export interface operations {
     readonly postPrecursorPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7359,14 +11976,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7393,10 +12014,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headPrecursorPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getPrecursorFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7406,11 +12177,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7429,6 +12204,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headPrecursorFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getSolventPrices: {
@@ -7463,42 +12269,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7508,6 +12369,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -7515,9 +12383,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7546,7 +12411,18 @@ export interface operations {
     readonly postSolventPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7560,14 +12436,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7594,10 +12474,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headSolventPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getSolventFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7607,11 +12637,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7630,6 +12664,37 @@ export interface operations {
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
             readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headSolventFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
     readonly getCopperPrices: {
@@ -7664,42 +12729,97 @@ export interface operations {
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
-                /** @description Adds a summary to each record; false by default */
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
-                /** @description ISO 4217 code, ignoring case: converts prices, never payables */
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
                 readonly currency?: components["parameters"]["currency"];
-                /** @description Id, name or symbol of a unit: converts prices, never payables */
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
-                /** @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep */
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
-                /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
                 readonly decimals?: components["parameters"]["decimals"];
-                /** @description One point for each period, `period:method`, such as `month:average` */
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
                 readonly aggregate?: components["parameters"]["aggregate"];
                 /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
                 readonly asOf?: components["parameters"]["asOf"];
                 /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
                 readonly revision?: components["parameters"]["revision"];
-                /** @description Maximum number of records on a page; default all */
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
                 readonly limit?: components["parameters"]["limit"];
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
-                /** @description Rejects values that match nothing; false by default */
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
                 readonly strict?: components["parameters"]["strict"];
-                /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
-                /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
                 /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
-                /** @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code */
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
                 readonly layout?: components["parameters"]["layout"];
-                /** @description CSV and NDJSON: warnings in headers only (default), or also as last rows */
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Format of the response; overrides Accept */
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
                 readonly format?: components["parameters"]["format"];
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7709,6 +12829,13 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
@@ -7716,9 +12843,6 @@ export interface operations {
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7747,7 +12871,18 @@ export interface operations {
     readonly postCopperPrices: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7761,14 +12896,18 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
-                    readonly ratelimit: components["headers"]["ratelimit"];
-                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
-                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7795,10 +12934,160 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCopperPrices: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description First day of the series, inclusive
+                 * @example 2026-06-01
+                 */
+                readonly dateFrom?: components["parameters"]["dateFrom"];
+                /**
+                 * @description Last day of the series, inclusive
+                 * @example 2026-06-30
+                 */
+                readonly dateTo?: components["parameters"]["dateTo"];
+                /** @description Codes of prices, ignoring case; combines with dateFrom and dateTo only */
+                readonly codes?: components["parameters"]["codes"];
+                /** @description Product that is priced: ids or names, any of them */
+                readonly products?: components["parameters"]["products"];
+                /** @description Category: spot, contract, exchange, index …: ids or names, any of them */
+                readonly priceCategories?: components["parameters"]["priceCategories"];
+                /** @description Price (money) or Payable (a percentage): ids or names, any of them */
+                readonly priceTypes?: components["parameters"]["priceTypes"];
+                /** @description Delivery terms (Incoterms 2020): ids or names, any of them */
+                readonly incoterms?: components["parameters"]["incoterms"];
+                /** @description Country of the delivery point: ids or names, any of them */
+                readonly countries?: components["parameters"]["countries"];
+                /** @description Region of the delivery point: ids or names, any of them */
+                readonly regions?: components["parameters"]["regions"];
+                /**
+                 * @description Adds the series to each record; false by default
+                 * @example true
+                 */
+                readonly includeSeries?: components["parameters"]["includeSeries"];
+                /**
+                 * @description Adds a summary to each record; false by default
+                 * @example true
+                 */
+                readonly includeSummary?: components["parameters"]["includeSummary"];
+                /**
+                 * @description ISO 4217 code, ignoring case: converts prices, never payables
+                 * @example EUR
+                 */
+                readonly currency?: components["parameters"]["currency"];
+                /**
+                 * @description Id, name or symbol of a unit: converts prices, never payables
+                 * @example kg
+                 */
+                readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
+                /**
+                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @example keep
+                 */
+                readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
+                /**
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @example 4
+                 */
+                readonly decimals?: components["parameters"]["decimals"];
+                /**
+                 * @description One point for each period, `period:method`, such as `month:average`
+                 * @example month:average
+                 */
+                readonly aggregate?: components["parameters"]["aggregate"];
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                readonly asOf?: components["parameters"]["asOf"];
+                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                readonly revision?: components["parameters"]["revision"];
+                /**
+                 * @description Maximum number of records on a page; default all
+                 * @example 100
+                 */
+                readonly limit?: components["parameters"]["limit"];
+                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                readonly cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description Rejects values that match nothing; false by default
+                 * @example true
+                 */
+                readonly strict?: components["parameters"]["strict"];
+                /**
+                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @example 12
+                 */
+                readonly lastObservations?: components["parameters"]["lastObservations"];
+                /**
+                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @example false
+                 */
+                readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
+                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                readonly columns?: components["parameters"]["columns"];
+                /**
+                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @example long
+                 */
+                readonly layout?: components["parameters"]["layout"];
+                /**
+                 * @description CSV and NDJSON: warnings in headers only (default), or also as last rows
+                 * @example header
+                 */
+                readonly warnings?: components["parameters"]["warnings"];
+                /**
+                 * @description Format of the response; overrides Accept
+                 * @example json
+                 */
+                readonly format?: components["parameters"]["format"];
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getCopperFilters: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7808,11 +13097,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly etag: components["headers"]["etag"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7833,19 +13126,75 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headCopperFilters: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getChanges: {
         readonly parameters: {
             readonly query?: {
-                /** @description The `nextSeq` of the previous page, or a `seq`; `latest`: the position of now; `revision:<revision>`: the changes committed after it. Default: the beginning */
+                /**
+                 * @description The `nextSeq` of the previous page, or a `seq`; `latest`: the position of now; `revision:<revision>`: the changes committed after it. Default: the beginning
+                 * @example latest
+                 */
                 readonly after?: string;
-                /** @description Changes of this market only; repeat it for several. Default: all markets that the credential can read */
+                /**
+                 * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "lithium"
+                 *     ]
+                 */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
-                /** @description Maximum number of changes on the page; default 1000 */
+                /**
+                 * @description Maximum number of changes on the page; default 1000
+                 * @example 100
+                 */
                 readonly limit?: number;
-                /** @description Seconds to wait for a change if there is none yet; default 0 */
+                /**
+                 * @description Seconds to wait for a change if there is none yet; default 0
+                 * @example 0
+                 */
                 readonly wait?: number;
             };
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -7855,11 +13204,15 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly "x-next-seq": components["headers"]["x-next-seq"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly "x-next-seq": components["headers"]["x-next-seq"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7989,11 +13342,15 @@ export interface operations {
             readonly 204: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
-                    readonly "x-data-revision": components["headers"]["x-data-revision"];
-                    readonly "x-next-seq": components["headers"]["x-next-seq"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly ratelimit: components["headers"]["ratelimit"];
                     readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly "x-next-seq": components["headers"]["x-next-seq"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -8011,10 +13368,69 @@ export interface operations {
             readonly 504: components["responses"]["Refusal504"];
         };
     };
+    readonly headChanges: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description The `nextSeq` of the previous page, or a `seq`; `latest`: the position of now; `revision:<revision>`: the changes committed after it. Default: the beginning
+                 * @example latest
+                 */
+                readonly after?: string;
+                /**
+                 * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "lithium"
+                 *     ]
+                 */
+                readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /**
+                 * @description Maximum number of changes on the page; default 1000
+                 * @example 100
+                 */
+                readonly limit?: number;
+                /**
+                 * @description Seconds to wait for a change if there is none yet; default 0
+                 * @example 0
+                 */
+                readonly wait?: number;
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly openapiJson: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -8024,6 +13440,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8044,6 +13463,9 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8057,10 +13479,47 @@ export interface operations {
             readonly 503: components["responses"]["Refusal503"];
         };
     };
+    readonly headOpenapiJson: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly openapiYaml: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -8070,6 +13529,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8090,6 +13552,9 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8103,10 +13568,47 @@ export interface operations {
             readonly 503: components["responses"]["Refusal503"];
         };
     };
+    readonly headOpenapiYaml: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly llmsText: {
         readonly parameters: {
             readonly query?: never;
-            readonly header?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
             readonly path?: never;
             readonly cookie?: never;
         };
@@ -8116,6 +13618,9 @@ export interface operations {
             readonly 200: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8128,6 +13633,9 @@ export interface operations {
             readonly 304: {
                 headers: {
                     readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };
@@ -8139,6 +13647,32 @@ export interface operations {
             readonly 431: components["responses"]["Refusal431"];
             readonly 500: components["responses"]["Refusal500"];
             readonly 503: components["responses"]["Refusal503"];
+        };
+    };
+    readonly headLlmsText: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
         };
     };
 }

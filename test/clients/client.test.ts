@@ -36,7 +36,7 @@ const node = (cwd: string, args: readonly string[], env: Record<string, string> 
 /** The compilers of users: the one of the tools, and the native one of this project. */
 const COMPILERS = [TOOLS, ROOT].map((path) => join(path, 'node_modules/typescript/bin/tsc'));
 
-t.before(installTools);
+t.before(() => installTools(TOOLS));
 
 t.test('the generated files of the client are those that are committed', async (t) => {
   const folder = await makeFolder();

@@ -55,7 +55,7 @@ const read = (path: string): ProjectFile => {
 };
 
 const globbed = (pattern: string): ProjectFile[] =>
-  globSync(pattern, { cwd: ROOT, exclude: (path) => path.includes('node_modules') })
+  globSync(pattern, { cwd: ROOT, exclude: (path) => /node_modules|generators.made$/.test(path) })
     .filter((path) => !path.endsWith('.d.ts'))
     .sort()
     .map(read);

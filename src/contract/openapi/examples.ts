@@ -120,6 +120,16 @@ export function answerExamples(market: Market): Readonly<Record<string, Examples
 const { code, lastAssessedAt, latestPublishedAt, series, ...described } = (examplesOf(MARKETS[0])
   ?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
 
+/** A code of the first market. */
+export const EXAMPLE_CODE = code;
+
+/** The name of a value of a record field in the first example that has one. */
+export function exampleOfField(field: string): string | undefined {
+  const records = MARKETS.flatMap((market) => examplesOf(market)?.answer.data ?? []);
+  const values = records.map((each) => (each as unknown as Record<string, unknown>)[field]);
+  return (values.find(Boolean) as { readonly name: string } | undefined)?.name;
+}
+
 const changed = (mid: number, publishedAt: string, corrections: number) => ({
   low: 18700,
   mid,

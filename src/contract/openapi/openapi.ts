@@ -21,7 +21,15 @@ import {
   unavailableExample,
   valuesExample,
 } from './examples.ts';
-import { HEADERS, headerRefs, REFUSAL_STATUSES, refusalResponse } from './refusals.ts';
+import { type Parameter, REQUEST_HEADERS, withExample } from './parameters.ts';
+import {
+  CREDENTIAL_HEADERS,
+  EVERY_HEADER,
+  HEADERS,
+  headerRefs,
+  REFUSAL_STATUSES,
+  refusalResponse,
+} from './refusals.ts';
 
 /** Every schema that does not belong to one market. */
 export const COMMON_SCHEMAS = [
@@ -47,6 +55,8 @@ interface Response {
 
 interface OperationObject {
   operationId: string;
+  summary?: string;
+  description?: string;
   tags?: readonly string[];
   parameters?: object[];
   security?: Record<string, string[]>[];
@@ -176,6 +186,8 @@ const ERRORS = [
 export const descriptionOf = (limits: RequestLimits): string =>
   [INTRODUCTION, PRICES, limitsText(limits), ERRORS].join('\n\n');
 
+const HEAD_REF = { $ref: '#/components/responses/Head' };
+
 /** Error statuses of every operation. */
 const ANY_REQUEST = [400, 408, 414, 431, 500];
 const SECURED = [401, 429, 503, 504];
@@ -232,7 +244,8 @@ function headersOf(
   const namesRevision = isScoped(operation) || /^\/v3\/(reference|search)/.test(path);
   const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
   return [
-    'x-request-id',
+    ...EVERY_HEADER,
+    ...(operation.security?.length ? CREDENTIAL_HEADERS : []),
     ...(namesRevision ? (['x-data-revision'] as const) : []),
     ...(hasFormats
       ? (['content-disposition', 'x-next-cursor', 'x-warnings', 'x-warnings-count'] as const)
@@ -240,9 +253,6 @@ function headersOf(
     ...(hasFormats && !operation.requestBody ? (['link'] as const) : []),
     ...(operation.operationId === 'getChanges' ? (['x-next-seq'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
-    ...(operation.security?.length
-      ? (['ratelimit', 'ratelimit-policy', 'x-api-key-expires'] as const)
-      : []),
     ...(status === '503' ? (['retry-after'] as const) : []),
   ];
 }
@@ -276,25 +286,54 @@ function complete(
   }
 }
 
-/** Together they form one valid request, because the API page fills in all of them. */
-const PARAMETER_EXAMPLES: Readonly<Record<string, unknown>> = {
-  dateFrom: '2026-06-01',
-  dateTo: '2026-06-30',
-  includeSeries: true,
-};
+const parameterRef = (name: string) => ({ $ref: `#/components/parameters/${name}` });
 
 /**
  * Moves parameters to the components of the document, because markets share most of them.
  * @param components receives each parameter that it lacks
  * @returns references to the components
  */
-const sharedParameters = (parameters: readonly object[], components: OpenApiMap): object[] =>
+const sharedParameters = (parameters: readonly Parameter[], components: OpenApiMap): object[] =>
   parameters.map((each) => {
-    const { name } = each as { readonly name: string };
-    const example = PARAMETER_EXAMPLES[name];
-    components[name] ??= example === undefined ? each : { ...each, example };
-    return { $ref: `#/components/parameters/${name}` };
+    components[each.name] ??= each;
+    return parameterRef(each.name);
   });
+
+/** The request headers that an operation reads. */
+const requestHeadersOf = ({
+  security,
+  responses,
+}: OperationObject): (keyof typeof REQUEST_HEADERS)[] => [
+  'x-request-id',
+  ...(security?.length ? (['x-min-revision'] as const) : []),
+  ...(responses['304'] ? (['if-none-match'] as const) : []),
+];
+
+/** Adds examples, the request headers and references to shared parameters to an operation. */
+function completeParameters(operation: OperationObject, components: OpenApiMap): void {
+  const own = (operation.parameters ?? []).map((each) => withExample(each as Parameter));
+  operation.parameters = [
+    ...(marketOf(operation.operationId) ? sharedParameters(own, components) : own),
+    ...requestHeadersOf(operation).map(parameterRef),
+  ];
+}
+
+/** The HEAD operation of a GET. One response describes all of them. */
+function headOf({ operationId, requestBody: _none, ...get }: OperationObject): OperationObject {
+  const name = operationId.replace(/^get/, '');
+  return {
+    ...get,
+    operationId: `head${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+    summary: `${get.summary?.replace(', by GET', '')}, headers only`,
+    description: 'The status and the headers of the GET.',
+    responses: {
+      200: HEAD_REF,
+      ...(get.responses[304] && { 304: HEAD_REF }),
+      '4XX': HEAD_REF,
+      '5XX': HEAD_REF,
+    },
+  };
+}
 
 /** Adds error responses, headers and examples to the document that the routes produced. */
 export function completed<T extends object>(document: T): T {
@@ -310,16 +349,20 @@ export function completed<T extends object>(document: T): T {
       .flatMap((operation) => Object.keys(operation.responses).map(Number)),
   );
   const parameters: OpenApiMap = {};
-  for (const operation of Object.values(openapi.paths).flatMap((each) => Object.values(each))) {
-    if (!marketOf(operation.operationId) || !operation.parameters) continue;
-    operation.parameters = sharedParameters(operation.parameters, parameters);
+  for (const operations of Object.values(openapi.paths)) {
+    for (const operation of Object.values(operations)) completeParameters(operation, parameters);
+    if (operations['get']) operations['head'] = headOf(operations['get']);
   }
-  openapi.components.parameters = parameters;
+  openapi.components.parameters = { ...parameters, ...REQUEST_HEADERS };
   const examples = MARKETS.map((market) => exampleComponents(market));
   openapi.components.examples = Object.assign({}, ...examples);
   openapi.components.headers = HEADERS;
   openapi.components.responses = {
     ...openapi.components.responses,
+    Head: {
+      description: 'The status and the headers of the GET, without a body',
+      headers: headerRefs(Object.keys(HEADERS) as (keyof typeof HEADERS)[]),
+    },
     ...Object.fromEntries(
       REFUSAL_STATUSES.filter((status) => used.has(status)).map((status) => [
         `Refusal${status}`,

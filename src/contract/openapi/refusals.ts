@@ -36,6 +36,9 @@ const header = (description: string, example: string) => ({
 /** Every header that the document describes. */
 export const HEADERS = {
   'x-request-id': header('Id of the request, for support', REQUEST_ID),
+  'cache-control': header('`no-store`, or for a GET with an ETag: revalidate it', 'no-store'),
+  vary: header('The request headers that the response depends on', 'accept, accept-encoding'),
+  'content-encoding': header('Compression of the body', 'gzip'),
   'x-data-revision': header('Revision of the data that was read, opaque', 'k3f9a1w2c7xe.184223'),
   'x-next-cursor': header(
     '`$metadata.nextCursor`; absent after the last page',
@@ -66,20 +69,42 @@ export const HEADERS = {
     'Expiry of the key, in its last 30 days',
     'Tue, 01 Dec 2026 00:00:00 GMT',
   ),
+  'x-min-revision-unknown': header(
+    'The sent `x-min-revision`, if it is of another epoch: nothing was waited for',
+    'k3f9a1w2c7xe.184223',
+  ),
   'www-authenticate': header(
     'The accepted schemes, or the required scope',
     'Bearer realm="prices", ApiKey realm="prices"',
   ),
 } as const;
 
+type HeaderName = keyof typeof HEADERS;
+
+/** The headers of every response. Those of HTTP, helmet and CORS are not described. */
+export const EVERY_HEADER = [
+  'x-request-id',
+  'cache-control',
+  'vary',
+  'content-encoding',
+] as const satisfies readonly HeaderName[];
+
+/** The headers of responses to a request with a credential. */
+export const CREDENTIAL_HEADERS = [
+  'ratelimit',
+  'ratelimit-policy',
+  'x-api-key-expires',
+  'x-min-revision-unknown',
+] as const satisfies readonly HeaderName[];
+
 /** References to headers of the document. */
-export const headerRefs = (names: readonly (keyof typeof HEADERS)[]) =>
+export const headerRefs = (names: readonly HeaderName[]) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
-const MORE: Record<number, readonly (keyof typeof HEADERS)[]> = {
+const MORE: Record<number, readonly HeaderName[]> = {
   401: ['www-authenticate'],
   403: ['www-authenticate'],
-  429: ['retry-after', 'ratelimit', 'ratelimit-policy'],
+  429: ['retry-after'],
   503: ['retry-after'],
 };
 
@@ -94,7 +119,7 @@ export function refusalResponse(status: number): object {
   const codes = codesOf(status);
   return {
     description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code][1]}`).join('. '),
-    headers: headerRefs(['x-request-id', ...(MORE[status] ?? [])]),
+    headers: headerRefs([...EVERY_HEADER, ...CREDENTIAL_HEADERS, ...(MORE[status] ?? [])]),
     content: {
       'application/problem+json': {
         schema: { $ref: '#/components/schemas/Problem' },

@@ -8,6 +8,7 @@ import {
   Frequency,
   Instant,
   nullable,
+  open,
   PriceCode,
   PriceCurrency,
   Product,
@@ -67,7 +68,7 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
     ),
   });
 
-const PointState = closed(
+const PointState = open(
   {
     low: nullable(Type.Number(), { description: 'Low end, or null' }),
     mid: Type.Number({ description: 'Mid; not always the average of low and high' }),
@@ -82,7 +83,7 @@ const dimensions = Object.fromEntries(
   Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
 );
 
-const PriceState = closed(
+const PriceState = open(
   {
     name: Type.String(),
     shortName: textOrNull,
@@ -115,13 +116,19 @@ const NOTHING = Type.Unsafe({ type: 'null' });
 const point = ref(PointState);
 const price = ref(PriceState);
 
+const WithdrawnValue = Type.Unsafe({
+  $id: 'WithdrawnValue',
+  description: 'The withdrawn point, or the withdrawn price',
+  anyOf: [point, price],
+});
+
 /** The schema of one kind of change, with the value before and after it. */
 const changeOf = (
   operation: (typeof OPERATIONS)[number],
   description: string,
   { date, before, after }: Readonly<Record<'date' | 'before' | 'after', TSchema>>,
 ) =>
-  closed(
+  open(
     {
       seq: Type.String({ description: 'Its position in the feed, opaque: a value of `after`' }),
       recordedAt: Instant('Time of its commit'),
@@ -162,7 +169,7 @@ const CHANGES: Readonly<Record<(typeof OPERATIONS)[number], TObject>> = {
   }),
   withdrawn: changeOf('withdrawn', 'A withdrawn point or price', {
     date: nullable(ofPoint.date, { description: 'null for the price itself' }),
-    before: Type.Unsafe({ anyOf: [point, price] }),
+    before: ref(WithdrawnValue),
     after: NOTHING,
   }),
 };
@@ -182,9 +189,9 @@ const Change = Type.Unsafe({
   },
 });
 
-const ChangePage = closed(
+const ChangePage = open(
   {
-    $metadata: closed({
+    $metadata: open({
       nextSeq: Type.String({ description: 'The `after` of the next page, opaque' }),
     }),
     data: Type.Array(ref(Change), { description: 'In commit order' }),
@@ -192,7 +199,7 @@ const ChangePage = closed(
   { $id: 'ChangePage' },
 );
 
-const ChangeLines = ndjsonSchema('Change', 'ChangeLines');
+const ChangeLines = ndjsonSchema('ChangeLines', Change);
 
 /** A response of the change feed in each of its formats. */
 export const changesContent = {
@@ -206,6 +213,7 @@ export const changesContent = {
 export const CHANGE_COMPONENTS: readonly TSchema[] = [
   PointState,
   PriceState,
+  WithdrawnValue,
   ...Object.values(CHANGES),
   Change,
   ChangePage,

@@ -2,9 +2,13 @@ import Type, { type TSchema } from 'typebox';
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 import { WARNINGS } from '../../errors.ts';
 
-/** An object without additional members. */
+/** An object of a request: unknown members are rejected. */
 export const closed = <T extends Record<string, TSchema>>(members: T, options: object = {}) =>
   Type.Object(members, { additionalProperties: false, ...options });
+
+/** An object of an answer: later releases may add members. */
+export const open = <T extends Record<string, TSchema>>(members: T, options: object = {}) =>
+  Type.Object(members, { ...options });
 
 /** A reference to a schema registered under its `$id`. */
 export const ref = (schema: TSchema): TSchema =>
@@ -21,6 +25,10 @@ export const textOrNull = Type.Unsafe({ type: ['string', 'null'] });
 export const word = (words: readonly string[], options: object = {}): TSchema =>
   Type.Unsafe({ type: 'string', enum: [...words], ...options });
 
+/** One of a set of words of an answer that later releases may extend. */
+export const openWord = (words: readonly string[], options: object = {}): TSchema =>
+  Type.Unsafe({ type: 'string', 'x-extensible-enum': [...words], ...options });
+
 /** The component name of a member: capitalized. */
 export const componentName = (member: string): string =>
   `${member.charAt(0).toUpperCase()}${member.slice(1)}`;
@@ -29,9 +37,11 @@ export const componentName = (member: string): string =>
 export const Day = (description: string, options: object = {}) =>
   Type.String({ format: 'date', pattern: '^\\d{4}-\\d{2}-\\d{2}$', description, ...options });
 
+/** The form of decimal text. */
+export const DECIMAL = '^-?\\d+(\\.\\d+)?$';
+
 /** Decimal text, exact to the last digit. */
-export const decimal = (description: string) =>
-  Type.String({ pattern: '^-?\\d+(\\.\\d+)?$', description });
+export const decimal = (description: string) => Type.String({ pattern: DECIMAL, description });
 
 /** A point in time in UTC. */
 export const Instant = (description: string) =>
@@ -44,12 +54,12 @@ export const paragraphs = (...texts: readonly (readonly string[])[]): string =>
 const Id = Type.String({ format: 'uuid', description: 'Stable id' });
 const Name = Type.String({ description: 'Name, as filters take it' });
 
-export const Reference = closed(
+export const Reference = open(
   { id: Id, name: Name },
   { $id: 'Reference', description: 'A value of a dimension' },
 );
 
-export const Product = closed(
+export const Product = open(
   {
     id: Id,
     name: Name,
@@ -60,17 +70,17 @@ export const Product = closed(
   { $id: 'Product' },
 );
 
-export const Frequency = closed(
+export const Frequency = open(
   { id: Id, name: Name, shortName: textOrNull },
   { $id: 'Frequency', description: 'Assessment frequency of the price' },
 );
 
-export const UnitOfMeasure = closed(
+export const UnitOfMeasure = open(
   { id: Id, name: Name, symbol: Type.String() },
   { $id: 'UnitOfMeasure', description: 'The unit of the numbers; Percent for a payable' },
 );
 
-const Currency = closed(
+const Currency = open(
   {
     id: Id,
     name: Name,
@@ -80,7 +90,7 @@ const Currency = closed(
   { $id: 'Currency', description: 'The currency of the numbers' },
 );
 
-const SpecificationEntry = closed(
+const SpecificationEntry = open(
   { name: Type.String(), value: Type.String(), order: Type.Integer() },
   { $id: 'SpecificationEntry', description: 'A property without a filter, such as VAT or basis' },
 );
@@ -120,9 +130,9 @@ export const POINTER =
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
-export const Warning = closed(
+export const Warning = open(
   {
-    code: word(Object.keys(WARNINGS)),
+    code: openWord(Object.keys(WARNINGS)),
     pointer: Type.String({ description: POINTER }),
     detail: Type.String(),
     suggestions: Type.Array(Type.String(), { maxItems: 3 }),
@@ -171,13 +181,18 @@ export const Warning = closed(
   { $id: 'Warning', description: 'A warning; further members depend on `code`' },
 );
 
+export const WarningLine = open(
+  { warning: ref(Warning) },
+  { $id: 'WarningLine', description: 'With `warnings=row`: a line for each warning, at the end' },
+);
+
 const metadataMembers = {
   market: Type.String({ description: 'Slug of the market' }),
   revision: Type.String({ description: 'Revision of the data that was read, opaque' }),
   asOf: Instant('Commit time of that revision'),
 };
 
-export const Metadata = closed(
+export const Metadata = open(
   {
     ...metadataMembers,
     count: Type.Integer({ minimum: 0, description: 'Number of records in this response' }),
@@ -197,7 +212,7 @@ export const LatestPublishedAt = nullable(Instant('Publication of the latest ass
   $id: 'LatestPublishedAt',
 });
 
-const FilterValue = closed(
+const FilterValue = open(
   {
     id: Id,
     name: Name,
@@ -213,7 +228,7 @@ export const FilterValues = Type.Unsafe({
   examples: [[{ id: '6102543b-f310-576a-b330-02410f5b1a3e', name: 'Global', prices: 14 }]],
 });
 
-export const FiltersMetadata = closed(metadataMembers, { $id: 'FiltersMetadata' });
+export const FiltersMetadata = open(metadataMembers, { $id: 'FiltersMetadata' });
 
 const marketNames = {
   slug: Type.String({ description: 'Last segment of the address' }),
@@ -221,7 +236,7 @@ const marketNames = {
   scope: Type.String({ description: 'Required scope' }),
 };
 
-const OpenMarket = closed(
+const OpenMarket = open(
   {
     ...marketNames,
     filters: Type.Array(Type.String(), { description: 'Filters of the market' }),
@@ -234,7 +249,7 @@ const OpenMarket = closed(
   { $id: 'OpenMarket', description: 'A market that the credential can read' },
 );
 
-const ClosedMarket = closed(
+const ClosedMarket = open(
   { ...marketNames, authorized: Type.Literal(false) },
   {
     $id: 'ClosedMarket',
@@ -248,21 +263,21 @@ const MarketSummary = Type.Unsafe({
   oneOf: [ref(OpenMarket), ref(ClosedMarket)],
 });
 
-export const MarketList = closed({ data: Type.Array(ref(MarketSummary)) }, { $id: 'MarketList' });
+export const MarketList = open({ data: Type.Array(ref(MarketSummary)) }, { $id: 'MarketList' });
 
-export const Health = closed(
+export const Health = open(
   {
     status: word(['ok', 'degraded', 'unavailable']),
     version: Type.String({ description: 'Version of the service' }),
     time: Instant('Clock of the service'),
-    checks: closed({
+    checks: open({
       database: word(['ok', 'unavailable']),
       schema: word(['ok', 'schema_outdated', 'unknown']),
       rates: word(['ok', 'unknown_source', 'unknown'], {
         description: '`unknown_source`: the configured source of exchange rates does not exist',
       }),
       behindSince: nullable(Instant('Start of the lag')),
-      data: closed({ latestPublishedAt: nullable(Instant('Newest publication')) }),
+      data: open({ latestPublishedAt: nullable(Instant('Newest publication')) }),
       service: Type.Optional(
         word(['shutting_down'], {
           description: 'Only in `/ready`: the service is stopping and still answers requests',
@@ -273,21 +288,19 @@ export const Health = closed(
   { $id: 'Health' },
 );
 
-export const Live = closed({ status: Type.Literal('ok') }, { $id: 'Live' });
+export const Live = open({ status: Type.Literal('ok') }, { $id: 'Live' });
 
 const limit = (description: string) => nullable(Type.Integer({ minimum: 1 }), { description });
 
 /** The answer of `GET /v3/me`. */
-export const Me = closed(
+export const Me = open(
   {
-    kind: Type.Union([Type.Literal('key'), Type.Literal('token')], {
-      description: 'An API key or a bearer token',
-    }),
+    kind: word(['key', 'token'], { description: 'An API key or a bearer token' }),
     id: Type.String({ description: 'The public id of the key, or the subject of the token' }),
     scopes: Type.Array(Type.String(), { description: 'The scopes that this service knows' }),
     markets: Type.Array(Type.String(), { description: 'The markets that they grant access to' }),
     expiresAt: nullable(Instant('Expiry of the credential; null for none')),
-    limits: closed(
+    limits: open(
       {
         requestsPerMinute: limit('Null for no limit'),
         burst: limit('Requests without a pause, within the rate; null for no limit'),
@@ -314,6 +327,7 @@ export const COMPONENTS: readonly TSchema[] = [
   LastAssessedAt,
   LatestPublishedAt,
   Warning,
+  WarningLine,
   Metadata,
   FilterValue,
   FilterValues,

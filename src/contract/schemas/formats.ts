@@ -70,9 +70,20 @@ export const PriceRows = Type.Unsafe({
   description: 'An object for each row, with a member for each column',
 });
 
-/** The NDJSON of a market. */
-export const ndjsonSchema = (record: string, $id: string) =>
-  Type.String({ $id, description: `One ${record} on each line, as in \`data\` of the JSON` });
+/**
+ * NDJSON with one record on each line; `last` is the schema of further lines at the end. The
+ * content schema has the lines as a list.
+ */
+export const ndjsonSchema = ($id: string, record: TSchema, last?: TSchema): TSchema =>
+  Type.Unsafe({
+    $id,
+    type: 'string',
+    contentSchema: {
+      type: 'array',
+      items: last ? { anyOf: [ref(record), ref(last)] } : ref(record),
+    },
+    description: 'One record on each line, as in `data` of the JSON',
+  });
 
 /** Prices as a Parquet file. */
 export const PriceParquet = Type.Unsafe({

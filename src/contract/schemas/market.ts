@@ -1,4 +1,4 @@
-import Type, { type TObject, type TSchema, type TString } from 'typebox';
+import Type, { type TObject, type TSchema } from 'typebox';
 import { BASE_FILTERS, DIMENSIONS, type FilterName } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import {
@@ -13,6 +13,7 @@ import {
   LastAssessedAt,
   LatestPublishedAt,
   Metadata,
+  open,
   PriceCode,
   PriceCurrency,
   Product,
@@ -21,6 +22,7 @@ import {
   Specification,
   textOrNull,
   UnitOfMeasure,
+  WarningLine,
 } from './components.ts';
 import { ndjsonSchema, PriceArrow, PriceCsv, PriceParquet, PriceRows } from './formats.ts';
 import { optionMembers, PRINTABLE } from './options.ts';
@@ -48,7 +50,7 @@ export interface MarketSchemas {
   readonly request: TObject;
   readonly record: TObject;
   readonly response: TObject;
-  readonly ndjson: TString;
+  readonly ndjson: TSchema;
   readonly filterValues: TObject;
 }
 
@@ -107,18 +109,22 @@ const LISTS = 'Lists are OR inside and AND across';
 const EmptyFilter = Type.Unsafe({
   $id: 'EmptyFilter',
   type: 'array',
+  items: { type: 'string' },
   maxItems: 0,
   const: [],
   description: 'Cannot be combined with codes',
 });
 
 /**
- * Forbids codes. `const: []` is for generators that ignore `not`: their types then allow only an
- * empty list.
+ * Forbids codes: no list has at least one item and at most none. Generators have no type for
+ * `not`; of this schema they make a list, and by `const` an empty one.
  */
 const NoCodes = Type.Unsafe({
   $id: 'NoCodes',
-  not: {},
+  type: 'array',
+  items: { type: 'string' },
+  minItems: 1,
+  maxItems: 0,
   const: [],
   description: 'Cannot be combined with other lists',
 });
@@ -160,7 +166,7 @@ function recordSchema(market: Market): TObject {
     const { field } = DIMENSIONS[name];
     if (market.filters.includes(name)) dimensions[field] = ref(DIMENSION_FIELDS[field] as TSchema);
   }
-  return closed(
+  return open(
     {
       code: ref(PriceCode),
       name: Type.String(),
@@ -212,13 +218,13 @@ export function schemasOf(market: Market, shared: RequestSchemas): MarketSchemas
       { filters: Type.Optional(ref(shapes.filterShapes)), options: Type.Optional(ref(options)) },
       { $id: `${name}PriceRequest` },
     ),
-    response: closed(
+    response: open(
       { $metadata: ref(Metadata), data: Type.Array(ref(record)) },
       { $id: `${name}PriceResponse` },
     ),
-    ndjson: ndjsonSchema(`${name}PriceRecord`, `${name}PriceLines`),
-    filterValues: closed(
-      { $metadata: ref(FiltersMetadata), data: closed(values) },
+    ndjson: ndjsonSchema(`${name}PriceLines`, record, WarningLine),
+    filterValues: open(
+      { $metadata: ref(FiltersMetadata), data: open(values) },
       { $id: `${name}FilterValues` },
     ),
   };

@@ -1,19 +1,17 @@
 import Type, { type TSchema } from 'typebox';
 import { SPANS } from '../../catalog/analytics.ts';
-import { closed, Day, decimal, Instant, nullable, ref, word } from './components.ts';
+import { Day, DECIMAL, decimal, Instant, nullable, open, ref, word } from './components.ts';
 
-/**
- * A figure of a point or summary. A union with the text form would burden every generated client,
- * also without decimalsAsText.
- */
-const Decimal = Type.Number({
+/** A figure of a point or summary. */
+const Decimal = Type.Unsafe({
   $id: 'Decimal',
-  description: 'An exact decimal. With decimalsAsText it is a string with the same digits instead',
+  description: 'An exact decimal: a number, or with decimalsAsText a string with the same digits',
+  anyOf: [{ type: 'number' }, { type: 'string', pattern: DECIMAL }],
 });
 
 const value = (description: string) => nullable(ref(Decimal), { description });
 
-const PointRates = closed(
+const PointRates = open(
   {
     date: Day('Day of the rates: that of the point, or the latest before it'),
     base: Type.String({ description: 'Currency that the source quotes against' }),
@@ -24,7 +22,7 @@ const PointRates = closed(
 );
 
 const currencyAndUnit = (description: string) =>
-  closed(
+  open(
     {
       currency: nullable(Type.String({ description: 'ISO 4217 code' })),
       unitOfMeasure: Type.String({ description: 'Name of the unit' }),
@@ -32,7 +30,7 @@ const currencyAndUnit = (description: string) =>
     { description },
   );
 
-export const Conversion = closed(
+export const Conversion = open(
   {
     status: word(['converted', 'unchanged', 'not-applicable', 'refused', 'partial'], {
       description: '`partial`: some points, or figures of the summary, have no rate',
@@ -42,7 +40,7 @@ export const Conversion = closed(
     }),
     from: currencyAndUnit('Currency and unit of the price'),
     to: currencyAndUnit('Requested currency and unit'),
-    unitFactor: nullable(closed({ multiply: decimal('Times'), divide: decimal('Divided by') }), {
+    unitFactor: nullable(open({ multiply: decimal('Times'), divide: decimal('Divided by') }), {
       description: 'Factor and divisor of the unit conversion',
     }),
     source: nullable(Type.String(), { description: 'Source of the exchange rates' }),
@@ -51,12 +49,12 @@ export const Conversion = closed(
   { $id: 'Conversion', description: 'How to recompute the figures of the record by hand' },
 );
 
-const Observed = closed(
+const Observed = open(
   { date: Day('Day of the assessment'), mid: value('Its mid') },
   { $id: 'SummaryAssessment' },
 );
 
-const Change = closed(
+const Change = open(
   {
     absolute: ref(Decimal),
     percent: value('Difference in percent; null for a payable and if the base is not above 0'),
@@ -68,16 +66,16 @@ const Change = closed(
   },
 );
 
-export const Summary = closed(
+export const Summary = open(
   {
     latest: nullable(ref(Observed)),
     previous: nullable(ref(Observed)),
-    changes: closed(Object.fromEntries(SPANS.map((span) => [span, nullable(ref(Change))]))),
+    changes: open(Object.fromEntries(SPANS.map((span) => [span, nullable(ref(Change))]))),
   },
   { $id: 'Summary', description: 'The latest assessment up to dateTo and its changes' },
 );
 
-const Point = closed(
+const Point = open(
   {
     date: Day('Day of the assessment'),
     low: value('Low end, or null'),

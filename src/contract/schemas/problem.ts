@@ -6,7 +6,7 @@ import {
   VIOLATIONS,
   type Violation,
 } from '../../errors.ts';
-import { closed, POINTER, ref, word } from './components.ts';
+import { open, openWord, POINTER, ref } from './components.ts';
 
 /** Escapes a name for a JSON pointer (RFC 6901, section 3). */
 export const escapePointer = (name: string): string =>
@@ -25,23 +25,23 @@ export function parameterPointer(pointer: string): string {
   return `?${name}${at ?? ''}`;
 }
 
-export const ViolationSchema = closed(
+export const ViolationSchema = open(
   {
     pointer: Type.String({ description: POINTER }),
-    code: word(Object.keys(VIOLATIONS)),
+    code: openWord(Object.keys(VIOLATIONS)),
     detail: Type.String({ description: 'The error and how to fix it' }),
   },
   { $id: 'Violation' },
 );
 
-export const ProblemSchema = closed(
+export const ProblemSchema = open(
   {
     type: Type.String({ description: 'Address of the description of the code' }),
     title: Type.String(),
     status: Type.Integer({ minimum: 400, maximum: 599 }),
     detail: Type.String({ description: 'The error and how to fix it' }),
     instance: Type.String({ description: 'Requested path' }),
-    code: word(Object.keys(PROBLEMS)),
+    code: openWord(Object.keys(PROBLEMS)),
     requestId: Type.String(),
     errors: Type.Optional(
       Type.Array(ref(ViolationSchema), {

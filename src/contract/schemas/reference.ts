@@ -1,5 +1,5 @@
 import Type, { type TObject } from 'typebox';
-import { closed, Day, decimal, Instant, nullable, ref, Warning } from './components.ts';
+import { closed, Day, decimal, Instant, nullable, open, ref, Warning } from './components.ts';
 
 const snapshot = {
   revision: Type.String({ description: 'Revision of the data that was read, opaque' }),
@@ -11,7 +11,7 @@ const ofSource = {
   warnings: Type.Array(ref(Warning), { description: '`sample_rates` if the rates are invented' }),
 };
 
-const CurrencyEntry = closed(
+const CurrencyEntry = open(
   {
     id: Type.String({ format: 'uuid' }),
     iso: Type.String({ description: 'ISO 4217 code' }),
@@ -23,12 +23,12 @@ const CurrencyEntry = closed(
   { $id: 'CurrencyEntry' },
 );
 
-export const CurrencyList = closed(
-  { $metadata: closed({ ...snapshot, ...ofSource }), data: Type.Array(ref(CurrencyEntry)) },
+export const CurrencyList = open(
+  { $metadata: open({ ...snapshot, ...ofSource }), data: Type.Array(ref(CurrencyEntry)) },
   { $id: 'CurrencyList' },
 );
 
-const UnitEntry = closed(
+const UnitEntry = open(
   {
     id: Type.String({ format: 'uuid' }),
     name: Type.String(),
@@ -40,16 +40,16 @@ const UnitEntry = closed(
   { $id: 'UnitEntry' },
 );
 
-export const UnitList = closed(
-  { $metadata: closed(snapshot), data: Type.Array(ref(UnitEntry)) },
+export const UnitList = open(
+  { $metadata: open(snapshot), data: Type.Array(ref(UnitEntry)) },
   { $id: 'UnitList' },
 );
 
-const RateEntry = closed(
+const RateEntry = open(
   {
     date: Day('Day of the rates'),
     rate: decimal('Units of the quote currency for one of the base, rounded for reading'),
-    legs: closed({
+    legs: open({
       base: decimal('Units of the base currency for one of sourceBase, as published'),
       quote: decimal('Units of the quote currency for one of sourceBase, as published'),
     }),
@@ -57,9 +57,9 @@ const RateEntry = closed(
   { $id: 'RateEntry', description: 'Conversions use the two legs, never the rounded rate' },
 );
 
-export const RateList = closed(
+export const RateList = open(
   {
-    $metadata: closed({
+    $metadata: open({
       ...snapshot,
       ...ofSource,
       sourceBase: nullable(Type.String(), {

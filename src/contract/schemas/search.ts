@@ -7,6 +7,8 @@ import {
   Instant,
   LastAssessedAt,
   LatestPublishedAt,
+  open,
+  openWord,
   PriceCode,
   PriceCurrency,
   Product,
@@ -47,7 +49,7 @@ export const SearchQuery = closed({
   ),
 });
 
-const Matched = closed(
+const Matched = open(
   {
     field: Type.String({
       description:
@@ -68,9 +70,9 @@ const dimensions = Object.fromEntries(
   Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
 );
 
-const SearchResult = closed(
+const SearchResult = open(
   {
-    market: word(
+    market: openWord(
       MARKETS.map(({ slug }) => slug),
       { description: 'Slug of the market' },
     ),
@@ -94,9 +96,9 @@ const SearchResult = closed(
 );
 
 /** The answer of `GET /v3/search`. */
-export const SearchResults = closed(
+export const SearchResults = open(
   {
-    $metadata: closed({
+    $metadata: open({
       revision: Type.String({ description: 'Revision of the readable markets, opaque' }),
       asOf: Instant('Commit time of that revision'),
       count: Type.Integer({ minimum: 0, description: 'Number of results in this response' }),

@@ -21,6 +21,7 @@ export async function openapi(app: FastifyInstance, limits: RequestLimits): Prom
         description: descriptionOf(limits),
         license: { name: 'MIT', identifier: 'MIT' },
       },
+      // No address is right for every installation, and that of a request is chosen by its sender.
       servers: [{ url: '/' }],
       tags: [
         { name: 'Prices', description: 'The prices of each market; responses are never truncated' },

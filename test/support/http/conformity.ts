@@ -22,20 +22,55 @@ function readDocument(): Document {
   return parse(readFileSync(new URL('../../../openapi.yaml', import.meta.url), 'utf8'));
 }
 
-const document = readDocument();
+type Schema = Readonly<Record<string, unknown>>;
+
+/** A schema without growth: no member and no word but the documented ones. */
+function closedSchema(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closedSchema);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const { 'x-extensible-enum': words, ...rest } = schema as Schema;
+  const inner = Object.entries(rest).map(([name, each]) => [
+    name,
+    name === 'properties'
+      ? Object.fromEntries(Object.entries(each as Schema).map(([n, one]) => [n, closedSchema(one)]))
+      : closedSchema(each),
+  ]);
+  return {
+    ...('properties' in rest && { additionalProperties: false }),
+    ...Object.fromEntries(inner),
+    ...(words !== undefined && { enum: words }),
+  };
+}
+
+/**
+ * The document with closed answers. Clients must ignore unknown members, so the document leaves
+ * answers open; a test fails at each member that the document lacks.
+ */
+export function closedDocument<T extends Document>({ components, ...rest }: T) {
+  const schemas = closedSchema(components.schemas) as Record<string, object>;
+  return { ...rest, components: { ...components, schemas } };
+}
+
+const document = closedDocument(readDocument());
+const decimals = (schema: object): object => ({
+  ...document,
+  components: {
+    ...document.components,
+    schemas: { ...document.components.schemas, Decimal: schema },
+  },
+});
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 formats.default(ajv);
-ajv.addSchema({ $id: 'openapi', ...document });
+const [AsNumber, AsText] = (document.components.schemas['Decimal'] as { anyOf: [object, object] })
+  .anyOf;
+ajv.addSchema({ $id: 'openapi', ...decimals(AsNumber) });
 
 let isTextAdded = false;
 
 /** Adds the document for answers with decimalsAsText. */
 function addTextDocument(): void {
   isTextAdded = true;
-  const Decimal = { type: 'string', pattern: '^-?[0-9]+(\\.[0-9]+)?$' };
-  const schemas = { ...document.components.schemas, Decimal };
-  const components = { ...document.components, schemas };
-  ajv.addSchema({ ...document, components, $id: 'openapi-text' });
+  ajv.addSchema({ $id: 'openapi-text', ...decimals(AsText) });
 }
 
 const compiled = new Map<string, ValidateFunction>();
@@ -65,8 +100,7 @@ const mediaOf = ({ headers }: CheckedAnswer): string => {
 function schemaPlace(method: string, path: string, answer: CheckedAnswer): string | null {
   const type = mediaOf(answer);
   const status = String(answer.statusCode);
-  const operation =
-    document.paths[path]?.[method.toLowerCase() === 'head' ? 'get' : method.toLowerCase()];
+  const operation = document.paths[path]?.[method.toLowerCase()];
   if (!operation) {
     return ['404', '405'].includes(status) ? pointer('components', 'schemas', 'Problem') : null;
   }
@@ -91,13 +125,6 @@ function faultAt(place: string, body: unknown): string | null {
   return validatorAt(place, 'openapi-text')(body) ? null : fault;
 }
 
-/** The pointer to the record schema of a market, from its JSON answer. */
-function recordPlace(path: string, method: string): string {
-  const content = pointer('paths', path, method, 'responses', '200', 'content');
-  const { $ref } = at(`${content}/application~1json/schema`) as { $ref: string };
-  return `${$ref.slice(1)}/properties/data/items`;
-}
-
 const at = (place: string): unknown =>
   place
     .split('/')
@@ -108,17 +135,34 @@ const at = (place: string): unknown =>
       document,
     );
 
+/** The fault of NDJSON: lines of records, then those of warnings if the request may have them. */
+function faultOfLines(place: string, mayWarn: boolean, body: string): string | null {
+  if (body !== '' && !body.endsWith('\n')) return 'the last line does not end';
+  const { $ref } = at(place) as { $ref: string };
+  const item = `${$ref.slice(1)}/contentSchema/items`;
+  const [record, warning] =
+    'anyOf' in (at(item) as object) ? [`${item}/anyOf/0`, `${item}/anyOf/1`] : [item, item];
+  const lines = body.split('\n').slice(0, -1);
+  const first = mayWarn ? lines.findIndex((line) => line.startsWith('{"warning":')) : -1;
+  const faults = lines.map((line, index) =>
+    faultAt(first < 0 || index < first ? record : warning, JSON.parse(line)),
+  );
+  return faults.find(Boolean) ?? null;
+}
+
+const pathOf = (url: string): string => url.split('?', 1)[0] as string;
+
 /** The fault of a body by its media type; CSV rows need equal cell counts. */
-function faultOfBody(type: string, place: string, path: string, method: string, body: string) {
+function faultOfBody(type: string, place: string, url: string, method: string, body: string) {
   if (type === 'application/x-ndjson') {
-    if (body !== '' && !body.endsWith('\n')) return 'the last line does not end';
-    const lines = body.split('\n').slice(0, -1);
-    const record = recordPlace(path, method);
-    return lines.map((line) => faultAt(record, JSON.parse(line))).find(Boolean) ?? null;
+    // The options of a POST are not known here.
+    const mayWarn = method === 'post' || /[?&]warnings=row(&|$)/.test(url);
+    return faultOfLines(place, mayWarn, body);
   }
   if (type === 'text/plain') return faultAt(place, body);
   // The bytes of a file are read by its own tests.
   if (type.startsWith('application/vnd.apache.')) return null;
+  if (type === 'application/yaml') return faultAt(place, parse(body));
   if (type !== 'text/csv') return faultAt(place, JSON.parse(body));
   const [header = [], ...rows] = parseCsv(body);
   const odd = rows.find((row) => row.length !== header.length);
@@ -130,12 +174,12 @@ function faultOfBody(type: string, place: string, path: string, method: string, 
  * body that violates its schema, a missing request id. Null for none.
  */
 export function faultOf(method: string, url: string, answer: CheckedAnswer): string | null {
-  const path = url.split('?', 1)[0] as string;
+  const path = pathOf(url);
   if (typeof answer.headers['x-request-id'] !== 'string') return 'no x-request-id';
   if (answer.statusCode === 204 || answer.statusCode === 304 || method === 'HEAD') return null;
   const place = schemaPlace(method, path, answer);
   if (place === null) return `${method} ${path}: ${answer.statusCode} is not documented`;
   const type = mediaOf(answer);
-  const fault = faultOfBody(type, place, path, method.toLowerCase(), answer.body);
+  const fault = faultOfBody(type, place, url, method.toLowerCase(), answer.body);
   return fault && `${method} ${path} ${answer.statusCode}: ${fault}`;
 }
