@@ -43,6 +43,7 @@ import { sqlSelector } from './prices/select/select.ts';
 import { vocabularyReader } from './prices/select/vocabulary.ts';
 import { sqlSeries } from './prices/series/from-sql.ts';
 import { snapshotReader } from './prices/snapshot.ts';
+import { HeldBytes } from './std/held-bytes.ts';
 import { VERSION } from './std/program.ts';
 import type { Tracing } from './tracing/tracing.ts';
 
@@ -179,6 +180,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const refusals = new Refusals(logRejected(logger, observer));
   const createContext = contextCreator(
     config.REQUEST_DEADLINE_MS,
+    new HeldBytes(config.HELD_BYTES_MAX),
     () => client.link.newestRevision(),
     observer,
   );

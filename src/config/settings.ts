@@ -186,6 +186,12 @@ export const SETTINGS = {
     Number.MAX_SAFE_INTEGER,
     'Memory of the price book, a cache of prices and answers; 0 disables it',
   ),
+  HELD_BYTES_MAX: whole(
+    134_217_728,
+    1_048_576,
+    Number.MAX_SAFE_INTEGER,
+    'Memory of answers that are held until they are read; a quarter for one principal',
+  ),
   WIDE_CELLS_MAX: whole(
     2_000_000,
     1,

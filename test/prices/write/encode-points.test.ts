@@ -4,7 +4,8 @@ import { NO_DAY } from '../../../src/conversion/calendar.ts';
 import type { DecimalColumn, PointColumns } from '../../../src/conversion/columns.ts';
 import { currencyRates } from '../../../src/conversion/rate-table.ts';
 import type { Plan } from '../../../src/prices/plan/plan.ts';
-import type { Contents } from '../../../src/prices/write/contents.ts';
+import type { Contents, RecordContext } from '../../../src/prices/write/contents.ts';
+import { ANY_MEMORY } from '../../support/prices/any-memory.ts';
 import { dayText, decimalText, instantText } from '../../support/prices/decimals.ts';
 import { pointsText } from '../../support/prices/points-text.ts';
 
@@ -207,8 +208,9 @@ t.test('a wide table has every digit of numbers with a hundred decimals', async 
   for (const isJson of [false, true]) {
     const page = { limit: null, after: null };
     const plan = { options: { decimalsAsText: false }, page } as Plan;
+    const context = { plan, wideCellsMax: 1_000_000, work: ANY_MEMORY } as RecordContext;
     const slices: Buffer[] = [];
-    for await (const each of wideSlices(plan, records(), 1_000_000, isJson, () => [])) {
+    for await (const each of wideSlices(context, records(), isJson, () => [])) {
       slices.push(each);
     }
     const text = Buffer.concat(slices).toString();
