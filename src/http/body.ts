@@ -89,11 +89,7 @@ export class BodyBytes {
   }
 
   #grow(length: number): void {
-    // The announced length at once: each copy into a larger buffer is garbage of the old one's size.
-    // The system provides the pages of the buffer only as bytes arrive.
-    const wanted = Number.isNaN(this.#contentLength)
-      ? Math.max(BUFFER_BYTES_MIN, length, 2 * this.#buffer.length)
-      : Math.max(length, this.#contentLength);
+    const wanted = Math.max(BUFFER_BYTES_MIN, length, 2 * this.#buffer.length);
     const room = Buffer.allocUnsafeSlow(Math.min(wanted, this.#bytesMax));
     room.set(this.#buffer.subarray(0, this.#length));
     this.#buffer = room;
