@@ -81,7 +81,8 @@ class SlowReader {
     });
     this.#socket.write(
       `POST /v3/prices/${WIDEST_MARKET} HTTP/1.1\r\nHost: bench\r\nx-api-key: ${key}\r\n` +
-        `Accept: ${FORMATS[kind.format].media}\r\nAccept-Encoding: ${kind.coding ?? 'identity'}\r\n` +
+        `Accept: ${FORMATS[kind.format].media}\r\n` +
+        `Accept-Encoding: ${kind.coding ?? 'identity'}\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
   }

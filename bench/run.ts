@@ -62,7 +62,8 @@ const HELP = `npm run bench -- [options]
   --write       write docs/benchmarks/{report.md,results.json,*.svg}
   --only PART   formats: a million points in each format; explorer: ten prices of ten years in a
                 browser (Chromium on the path); loads: the table, and 65,000 values that are
-                loaded and corrected; memory: that of slow readers. Ends with 1 if a target is missed
+                loaded and corrected; memory: that of slow readers. Ends with 1 if a target
+                is missed
   -h, --help    this text
 `;
 

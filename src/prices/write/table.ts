@@ -189,9 +189,7 @@ export function timeOf(value: SharedValue, kind: TableColumnKind): number {
   return Date.parse(`${seconds}Z`) * 1_000 + Number(fraction.padEnd(6, '0'));
 }
 
-/**
- * Most records of a batch. It holds the values of each of them, a few KB, while a slow client reads.
- */
+/** Most records of a batch, which holds a few KB of each while a slow client reads. */
 const BATCH_RECORDS = 1_024;
 
 /**

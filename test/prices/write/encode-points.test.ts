@@ -235,7 +235,7 @@ t.test(
     const first = (hold: () => boolean, holdMax: number) => {
       read = 0;
       const work = { ...ANY_MEMORY, hold, holdMax };
-      const context = { plan, wideCellsMax: 10_000_000, work } as RecordContext;
+      const context = { plan, wideCellsMax: 10_000_000, work } as unknown as RecordContext;
       return wideSlices(context, records(), false, () => []).next();
     };
     await t.rejects(
