@@ -9,7 +9,7 @@ import { agentOf, type HttpRequest, send } from '../../support/process/load.ts';
 
 const PRICES = 20_000;
 
-/** Longest pause of the event loop. A writer without turns pauses it for seconds. */
+/** Longest pause of the event loop, with room for a busy machine. */
 const PAUSE_MS_MAX = 500;
 
 const path = `/v3/prices/${LARGE.slug}`;
@@ -93,7 +93,7 @@ t.test('no answer of 20,000 prices stops the event loop, whatever its format', a
   const long: string[] = [];
   const check = async (title: string, ask: () => HttpRequest): Promise<void> => {
     let least = Number.POSITIVE_INFINITY;
-    // A busy machine pauses a process for as long; a writer without turns pauses it each time.
+    // A busy machine pauses a process for as long, but not each time.
     for (let tries = 0; tries < 3 && least > PAUSE_MS_MAX; tries += 1) {
       least = Math.min(least, await pauseOf(ask()));
     }
