@@ -24,7 +24,8 @@ interface Manifest {
 
 t.test('the memory limit of a pod is well above the largest measured memory', async (t) => {
   const [, figure = ''] =
-    /largest\s+memory\s+of\s+the\s+process\s+was\s+([\d,]+) MiB/.exec(read('docs/benchmarks.md')) ?? [];
+    /largest\s+memory\s+of\s+the\s+process\s+was\s+([\d,]+) MiB/.exec(read('docs/benchmarks.md')) ??
+    [];
   const measured = Number(figure.replaceAll(',', ''));
   t.ok(measured > 500, `${measured} MiB were measured`);
   const limits = parseAllDocuments(read('deploy/kubernetes/service.yaml')).flatMap((each) => {
