@@ -179,11 +179,29 @@ const MILLION: readonly BenchPrice[] = Array.from({ length: 384 }, (_, index) =>
   market: MILLION_MARKET,
 }));
 
-/** Writes a million points of one market; returns the file of its prices and that of its series. */
-export async function writeMillion(folder: string): Promise<[string, string]> {
-  const files: [string, string] = [join(folder, 'million.ndjson'), join(folder, 'million.csv')];
-  await writeFile(files[0], [...descriptions(MILLION)].join(''));
-  const points = Readable.from(series(MILLION, () => {}));
+/** Writes prices with their points; returns the file of the prices and that of their series. */
+async function writePrices(
+  folder: string,
+  prices: readonly BenchPrice[],
+): Promise<[string, string]> {
+  const files: [string, string] = [join(folder, 'prices.ndjson'), join(folder, 'series.csv')];
+  await writeFile(files[0], [...descriptions(prices)].join(''));
+  const points = Readable.from(series(prices, () => {}));
   await pipeline(points, createWriteStream(files[1]));
   return files;
 }
+
+/** Writes a million points of one market; returns the file of its prices and that of its series. */
+export const writeMillion = (folder: string): Promise<[string, string]> =>
+  writePrices(folder, MILLION);
+
+/** The market of the largest wide table, of 766 prices × 2,609 days. */
+export const WIDEST_MARKET: MarketSlug = 'lithium';
+const WIDEST: readonly BenchPrice[] = Array.from({ length: 766 }, (_, index) => ({
+  code: `WIDEST-${String(index).padStart(3, '0')}`,
+  market: WIDEST_MARKET,
+}));
+
+/** Writes the points of that market, like `writeMillion`. */
+export const writeWidest = (folder: string): Promise<[string, string]> =>
+  writePrices(folder, WIDEST);

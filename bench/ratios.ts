@@ -3,6 +3,7 @@ import type { ExplorerTimes } from './explorer.ts';
 import type { FormCost } from './formats.ts';
 import type { TableCost } from './growth.ts';
 import { costOf, samplesOf } from './measure.ts';
+import type { HeldMemory } from './memory.ts';
 import type { Results } from './results.ts';
 
 /** A target and its measurement. */
@@ -171,6 +172,17 @@ export const loadRatios = (loads: Loads): Ratio[] => [
     2,
   ),
 ];
+
+/** Most memory of a service with its defaults, in MB: four fifths of the limit of the manifests. */
+const PROCESS_MB_MAX = 1_638;
+
+/** The largest memory of a process while slow readers hold its answers. */
+export const memoryRatio = (held: readonly HeldMemory[]): Ratio =>
+  most(
+    'slow readers: peak memory, MB',
+    Math.max(...held.map(({ peakBytes }) => peakBytes)) / 2 ** 20,
+    PROCESS_MB_MAX,
+  );
 
 /** Every target of the design as a number of this run. */
 export function ratiosOf(results: Results): Ratio[] {

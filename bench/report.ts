@@ -1,5 +1,6 @@
 import type { FormCost } from './formats.ts';
 import { costOf, type Sample, samplesOf } from './measure.ts';
+import type { HeldMemory } from './memory.ts';
 import { besideOf, type Ratio, ratiosOf } from './ratios.ts';
 import type { Results } from './results.ts';
 import { pointsOf, WORKLOADS } from './workloads.ts';
@@ -139,11 +140,31 @@ function formatTable(forms: readonly FormCost[]): string {
   return table(head, rows);
 }
 
+function memoryTable(held: readonly HeldMemory[]): string {
+  const rows = held.map(({ name, answers, refused, ...bytes }) => [
+    name,
+    ...[answers, refused].map(String),
+    ...[bytes.beforeBytes, bytes.heldBytes, bytes.peakBytes].map((each) =>
+      (each / 2 ** 20).toFixed(0),
+    ),
+  ]);
+  const head = [
+    'slow readers of',
+    'answers',
+    'refused',
+    'MB before',
+    'MB while held',
+    'MB at the peak',
+  ];
+  return table(head, rows);
+}
+
 /** The report of one part of the benchmark: its targets, and its figures if there are more. */
 export function partReport(
   machine: string,
   ratios: readonly Ratio[],
   forms: readonly FormCost[],
+  held: readonly HeldMemory[] = [],
 ): string {
   const rows = ratios.map(({ what, value, target, share, isMet }) => [
     what,
@@ -153,7 +174,11 @@ export function partReport(
     isMet ? 'yes' : 'no',
   ]);
   const targets = table(['', 'measured', 'target', 'measured ÷ target', 'met'], rows);
-  return [machine, targets, ...(forms.length > 0 ? [formatTable(forms)] : [])].join('\n\n');
+  const tables = [
+    ...(forms.length > 0 ? [formatTable(forms)] : []),
+    ...(held.length > 0 ? [memoryTable(held)] : []),
+  ];
+  return [machine, targets, ...tables].join('\n\n');
 }
 
 /** The whole report, as Markdown. */

@@ -3,7 +3,7 @@
  * measures the service against its limits and its peers, alternately in one run.
  *
  *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--keep FOLDER]
- *         [--quick] [--write] [--only formats|explorer|loads]
+ *         [--quick] [--write] [--only formats|explorer|loads|memory]
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -20,8 +20,16 @@ import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
 import { log } from './log.ts';
 import { measureManyConnections } from './many-connections.ts';
 import { costOf, measure, samplesOf } from './measure.ts';
+import { type HeldMemory, measureMemory } from './memory.ts';
 import { bestOf, measurePerRound, type PerRound } from './per-round.ts';
-import { explorerRatios, formatRatios, loadRatios, type Ratio, ratiosOf } from './ratios.ts';
+import {
+  explorerRatios,
+  formatRatios,
+  loadRatios,
+  memoryRatio,
+  type Ratio,
+  ratiosOf,
+} from './ratios.ts';
 import { partReport, reportOf } from './report.ts';
 import type { Results } from './results.ts';
 
@@ -54,7 +62,8 @@ const HELP = `npm run bench -- [options]
   --write       write docs/benchmarks/{report.md,results.json,*.svg}
   --only PART   formats: a million points in each format; explorer: ten prices of ten years in a
                 browser (Chromium on the path); loads: the table, and 65,000 values that are
-                loaded and corrected. Ends with 1 if a target is missed
+                loaded and corrected; memory: that of slow readers. Ends with 1 if a target
+                is missed
   -h, --help    this text
 `;
 
@@ -178,6 +187,7 @@ async function write(results: Results, report: string): Promise<void> {
 interface PartResults {
   readonly ratios: readonly Ratio[];
   readonly forms: readonly FormCost[];
+  readonly held?: readonly HeldMemory[];
 }
 
 /** A part that `--only` names. */
@@ -206,15 +216,22 @@ const PARTS: Readonly<Record<string, BenchmarkPart>> = {
     points: Number(values.points),
     measure: async (cluster) => ({ ratios: loadRatios(cluster), forms: [] }),
   },
+  memory: {
+    points: 0,
+    measure: async (cluster) => {
+      const held = await measureMemory(cluster);
+      return { ratios: [memoryRatio(held)], forms: [], held };
+    },
+  },
 };
 
 /** Measures one part. A missed target sets the exit code. */
 async function runPart({ points, measure: measurePart }: BenchmarkPart): Promise<void> {
   const cluster = await startCluster(points, values.keep);
   try {
-    const { ratios, forms } = await measurePart(cluster);
+    const { ratios, forms, held } = await measurePart(cluster);
     const machine = [...surroundingsOf(cluster), `${values.rounds} rounds`].join('; ');
-    process.stdout.write(`${partReport(machine, ratios, forms)}\n`);
+    process.stdout.write(`${partReport(machine, ratios, forms, held)}\n`);
     if (ratios.some(({ isMet }) => !isMet)) process.exitCode = 1;
   } finally {
     await cluster.stop();

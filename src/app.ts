@@ -44,6 +44,7 @@ import { sqlSelector } from './prices/select/select.ts';
 import { vocabularyReader } from './prices/select/vocabulary.ts';
 import { sqlSeries } from './prices/series/from-sql.ts';
 import { snapshotReader } from './prices/snapshot.ts';
+import { HeldBytes } from './std/held-bytes.ts';
 import { VERSION } from './std/program.ts';
 
 interface AppOptions {
@@ -178,6 +179,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const refusals = new Refusals(logRejected(logger, observer));
   const createContext = contextCreator(
     config.REQUEST_DEADLINE_MS,
+    new HeldBytes(config.HELD_BYTES_MAX),
     () => client.link.newestRevision(),
     observer,
   );
@@ -198,12 +200,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     createContext,
     minRevision,
   });
-  await openapi(app, {
+  const requestLimits = {
     bodyBytes: config.BODY_BYTES_MAX,
     nesting: config.JSON_DEPTH_MAX,
     addressBytes: config.URL_BYTES_MAX,
     headerBytes: config.HEADER_BYTES_MAX,
-  });
+  };
+  await openapi(app, requestLimits, config.PUBLIC_URL);
 
   const book = priceBook(app, options, sources);
   if (metrics) watchSources(metrics.registry, { client, limits, exchange, book, minRevision });

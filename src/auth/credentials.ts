@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { KeyLimits } from '../limits/limits.ts';
 import {
   ambiguousCredentials,
@@ -24,6 +25,13 @@ export interface Principal {
   /** The key's own limits; null members default to the limits of the service. */
   readonly limits: KeyLimits | null;
 }
+
+/**
+ * The name of a principal for limits, also stored in the table that instances share. A subject is
+ * hashed, because it may have any length and may be a person's name.
+ */
+export const principalName = ({ kind, id }: Pick<Principal, 'kind' | 'id'>): string =>
+  `${kind}:${kind === 'key' ? id : createHash('sha256').update(id).digest('base64url')}`;
 
 /** RFC 6750, section 2.1: one space, then a b64token. The scheme's case does not matter. */
 const BEARER = /^Bearer ([A-Za-z0-9._~+/-]+=*)$/i;

@@ -9,6 +9,7 @@ import { csvHead } from '../prices/write/csv.ts';
 import { documentHead, recordHead } from '../prices/write/json.ts';
 import type { Body } from '../std/body.ts';
 import { dayOf } from '../std/days.ts';
+import { UNHELD_BYTES } from '../std/held-bytes.ts';
 import { HELD_BYTES, joinedSlices, LongAnswer } from './answers.ts';
 import type { Budget } from './budget.ts';
 import type { BookPrice, Edition } from './edition.ts';
@@ -338,6 +339,9 @@ export function bookBody(
     batches: batchesOf(long.slicesOr(encode), source),
     bytes: long.length,
   });
+  // A slow reader retains these bytes even if the book evicts the entries that they belong to.
+  const mayHold = (held: number): boolean =>
+    held <= UNHELD_BYTES || (held <= HELD_BYTES && answer.context.work.hold(held));
   const key = longKey(source, answer, format, coding);
   const known = edition.longAnswers.get(key ?? '');
   if (known) {
@@ -354,10 +358,10 @@ export function bookBody(
     bytes += value.length;
     encoded.push(value);
     if (!turns.isDue) continue;
-    const rest = bytes <= HELD_BYTES ? continued(encoded, slices) : encode();
+    const rest = mayHold(bytes) ? continued(encoded, slices) : encode();
     return { batches: batchesOf(rest, source), bytes: null };
   }
-  if (bytes <= HELD_BYTES) return { batches: [joinedSlices(encoded)], bytes };
+  if (mayHold(bytes)) return { batches: [joinedSlices(encoded)], bytes };
   const long = new LongAnswer(edition.longAnswers, key ?? '', encoded);
   // The answer must not retain an entry that was evicted while it was encoded or added.
   const isWhole = () => edition.budget === budget && budget.state.evictions === evictions;

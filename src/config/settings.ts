@@ -48,6 +48,11 @@ export const SETTINGS = {
     default: '127.0.0.1',
     description: 'Address to listen on; 0.0.0.0 opens the service to the network',
   }),
+  PUBLIC_URL: text({
+    default: 'http://127.0.0.1:3000',
+    pattern: /^https?:\/\/[^\s?#]*[^\s?#/]$/,
+    description: 'Address that clients use, without a slash at its end; the OpenAPI document has it',
+  }),
   DATABASE_URL: text({
     pattern: /^postgres(ql)?:\/\//,
     description: 'PostgreSQL to use; without it an embedded PostgreSQL runs under DATA_DIR',
@@ -179,6 +184,12 @@ export const SETTINGS = {
     0,
     Number.MAX_SAFE_INTEGER,
     'Memory of the price book, a cache of prices and answers; 0 disables it',
+  ),
+  HELD_BYTES_MAX: whole(
+    134_217_728,
+    1_048_576,
+    Number.MAX_SAFE_INTEGER,
+    'Memory of answers that are held until they are read; a quarter for one principal',
   ),
   WIDE_CELLS_MAX: whole(
     2_000_000,

@@ -1,9 +1,11 @@
 import type { FastifyRequest } from 'fastify';
-import type { Principal } from '../auth/credentials.ts';
+import { type Principal, principalName } from '../auth/credentials.ts';
 import type { PriceBook } from '../book/book.ts';
 import type { Scope } from '../catalog/scopes.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Feed } from '../prices/changes/follow.ts';
+import type { AnswerWork } from '../prices/write/contents.ts';
+import type { HeldBytes } from '../std/held-bytes.ts';
 import type { Release } from '../std/semaphore.ts';
 import type { BodyBytes } from './body.ts';
 import type { RequestWork } from './work.ts';
@@ -15,7 +17,7 @@ import type { RequestWork } from './work.ts';
 export type Access = { readonly scope: Scope } | 'some-market' | 'any' | 'none';
 
 /** The state of one request. The hooks of `pipeline.ts` fill it in their order. */
-export class RequestContext {
+export class RequestContext implements AnswerWork {
   /** Cancels the statements of the request if its client disconnects or its deadline passes. */
   readonly work: RequestWork;
   /** Bytes written to its connection before this request. */
@@ -38,10 +40,17 @@ export class RequestContext {
   failure: unknown = null;
 
   readonly #checkRevision: () => Promise<NewestRevision>;
+  readonly #heldBytes: HeldBytes;
   #newest: Promise<NewestRevision> | null = null;
 
-  constructor(work: RequestWork, checkRevision: () => Promise<NewestRevision>, sentBefore: number) {
+  constructor(
+    work: RequestWork,
+    heldBytes: HeldBytes,
+    checkRevision: () => Promise<NewestRevision>,
+    sentBefore: number,
+  ) {
     this.work = work;
+    this.#heldBytes = heldBytes;
     this.#checkRevision = checkRevision;
     this.bytesBefore = sentBefore;
   }
@@ -57,6 +66,22 @@ export class RequestContext {
       this.#newest.catch(() => {});
     }
     return this.#newest;
+  }
+
+  get signal(): AbortSignal {
+    return this.work.signal;
+  }
+
+  get holdMax(): number {
+    return this.#heldBytes.shareMax;
+  }
+
+  hold(bytes: number, of?: object): boolean {
+    const name = this.principal === null ? '' : principalName(this.principal);
+    const giveBack = this.#heldBytes.hold(name, bytes, of);
+    if (giveBack === null) return false;
+    this.work.onEnd(giveBack);
+    return true;
   }
 
   /** Uses a newest revision that was read for this request. */

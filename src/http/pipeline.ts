@@ -6,6 +6,7 @@ import type { MinRevisionCheck } from '../db/min-revision.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Exchange } from '../limits/exchange.ts';
 import type { Limits } from '../limits/limits.ts';
+import type { HeldBytes } from '../std/held-bytes.ts';
 import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
@@ -46,6 +47,7 @@ type CreateContext = (request: FastifyRequest, reply: FastifyReply) => void;
 export const contextCreator =
   (
     deadlineMs: number,
+    heldBytes: HeldBytes,
     checkRevision: () => Promise<NewestRevision>,
     observer?: Observer,
   ): CreateContext =>
@@ -53,6 +55,7 @@ export const contextCreator =
     const { raw } = reply;
     const context = new RequestContext(
       new RequestWork(deadlineMs),
+      heldBytes,
       checkRevision,
       bytesSent(request),
     );

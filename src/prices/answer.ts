@@ -245,13 +245,11 @@ export async function checkAnswer({ context, records }: Answer, format: Format):
 /** The bytes of an answer, in slices. An error midway is thrown, after incomplete bytes. */
 export async function* slicesOf(answer: Answer, format: Format): AsyncGenerator<Buffer> {
   const { context, records } = answer;
-  const { plan, wideCellsMax } = context;
+  const { plan } = context;
   if (plan.options.layout === 'wide') {
     const contents = contentsOfAll(context, records);
     const isJson = format === 'rows';
-    yield* wideSlices(plan, contents, wideCellsMax, isJson, (columns) =>
-      lastRows(answer, format, columns),
-    );
+    yield* wideSlices(context, contents, isJson, (columns) => lastRows(answer, format, columns));
     return;
   }
   if (format === 'parquet' || format === 'arrow') {

@@ -11,6 +11,7 @@ import { randomOf } from '../conversion/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { valuesOf } from '../support/fuzz/any-request.ts';
 import { serviceOn } from '../support/http/service.ts';
+import { ANY_MEMORY } from '../support/prices/any-memory.ts';
 import { anyBookRequest, type BookRequest, fill, filterValuesOf } from './support.ts';
 
 t.test('the CRC of bytes is that of their parts, joined', async (t) => {
@@ -47,9 +48,8 @@ async function bothOf(
   const openBook = await book.open(plan, await client.link.newestRevision());
   if (!openBook) throw new Error('not in the book');
   const { sources, newest } = openBook;
-  const { signal } = new AbortController();
   const snapshot = await sources.snapshot(plan, newest);
-  const answer = await answerAt(sources, plan, snapshot, { signal }).catch(() => null);
+  const answer = await answerAt(sources, plan, snapshot, ANY_MEMORY).catch(() => null);
   const named = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const;
   const format: BookFormat = named[accept as keyof typeof named] ?? 'json';
   const plain = answer && openBook.body(answer, format, snapshot, null);

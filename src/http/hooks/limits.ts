@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import type { Principal } from '../../auth/credentials.ts';
+import { principalName } from '../../auth/credentials.ts';
 import { Problem } from '../../errors.ts';
 import { monotonicMs, type Rate, type RateDecision } from '../../limits/bucket.ts';
 import { clientNetwork, type Limits } from '../../limits/limits.ts';
@@ -58,20 +57,13 @@ export const countFailures =
     if (isGuess) limits.countFailure(request.context.network, monotonicMs());
   };
 
-/**
- * The bucket name of a principal, also stored in the table that instances share. A subject is
- * hashed, because it may have any length and may be a person's name.
- */
-const nameOf = ({ kind, id }: Principal): string =>
-  `${kind}:${kind === 'key' ? id : createHash('sha256').update(id).digest('base64url')}`;
-
 /** Hook: enforces the rate and concurrency limits of the principal, after the credential check. */
 export const limitPrincipal =
   (limits: Limits): onRequestHookHandler =>
   (request, reply, done) => {
     const { principal, work } = request.context;
     if (principal === null) return done();
-    const name = nameOf(principal);
+    const name = principalName(principal);
     const own = limits.effective(principal.limits);
     const verdict = limits.takeRequest(name, own, monotonicMs());
     if (verdict !== null) {

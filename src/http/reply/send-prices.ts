@@ -21,6 +21,7 @@ import { laterPrices, type Warning } from '../../prices/select/warnings.ts';
 import type { Snapshot } from '../../prices/snapshot.ts';
 import type { Answer, Metadata } from '../../prices/write/contents.ts';
 import { type Body, BodyStream, batched } from '../../std/body.ts';
+import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import type { CodingPreference } from '../../std/negotiation.ts';
 import { VERSION } from '../../std/program.ts';
 import { turn } from '../../std/turns.ts';
@@ -303,7 +304,10 @@ export async function sendPrices(
   const text = request.context.unknownMinRevision === null ? asked : null;
   if (book !== null && text !== null) {
     const again = await work.until(book.cachedAnswer(slug, text, origin, () => newest));
-    if (again !== null) return sendCached(request, reply, again);
+    // A slow reader retains a cached answer even after its eviction.
+    const mayHold = (each: SentAnswer): boolean =>
+      each.length <= UNHELD_BYTES || request.context.hold(each.length, each);
+    if (again !== null && mayHold(again)) return sendCached(request, reply, again);
   }
   const { plan, format } = makePlan();
   checkFormat(plan, format);
@@ -317,7 +321,7 @@ export async function sendPrices(
   const named = tag === null ? null : etagMatch(request, tag);
   const revision = revisionText(snapshot.head);
   if (named === 'tag') return notModified(reply, revision, tag ?? '');
-  const read = await work.until(answerAt(sources, plan, snapshot, work));
+  const read = await work.until(answerAt(sources, plan, snapshot, request.context));
   const answer = withUnknownMinRevision(read, request);
   // Without a body nothing else would reject an answer that its format cannot hold.
   if (method === 'HEAD' || named === 'any') await work.until(checkAnswer(answer, format));

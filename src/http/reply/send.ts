@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../errors.ts';
+import { memoryInUse } from '../../prices/write/contents.ts';
 import { BodyStream } from '../../std/body.ts';
+import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import {
   CODINGS,
   type Coding,
@@ -33,6 +35,15 @@ export function codingOf({ headers }: FastifyRequest, hasGzip = false): CodingPr
   const wanted = preferredCoding(accept, hasGzip ? GZIP_FIRST : CODINGS);
   if (wanted) return wanted;
   throw new Problem('not_acceptable', `Accept-Encoding must admit identity, ${CODINGS.join(', ')}`);
+}
+
+/**
+ * Takes the memory of a complete body from the budget. Call it before headers are set that belong
+ * to the body only.
+ * @throws Problem `overloaded` if bodies that are not read yet take the memory
+ */
+export function holdBody({ context }: FastifyRequest, bytes: number): void {
+  if (bytes > UNHELD_BYTES && !context.hold(bytes)) throw memoryInUse();
 }
 
 /** Sends bytes as they are, with their length where it is known. */
@@ -99,7 +110,8 @@ export async function sendTagged(
 ): Promise<FastifyReply> {
   const wanted = codingOf(request);
   const tag = tagOf(type, wanted.coding ?? '', body);
-  reply.headers(cacheHeaders(tag));
-  if (etagMatch(request, tag) !== null) return reply.code(304).send();
-  return sendCoded(reply.type(type), { bytes: Buffer.from(body), coding: null }, wanted);
+  if (etagMatch(request, tag) !== null) return reply.code(304).headers(cacheHeaders(tag)).send();
+  const bytes = Buffer.from(body);
+  holdBody(request, bytes.length);
+  return sendCoded(reply.type(type).headers(cacheHeaders(tag)), { bytes, coding: null }, wanted);
 }

@@ -13,7 +13,7 @@ import type { ChangesPage, ChangesRequest } from '../../prices/changes/page.ts';
 import { turn } from '../../std/turns.ts';
 import type { Credentials } from '../hooks/auth.ts';
 import { listFormatOf } from '../reply/accept.ts';
-import { codingOf, sendCoded, VARY } from '../reply/send.ts';
+import { codingOf, holdBody, sendCoded, VARY } from '../reply/send.ts';
 import { changesOperation } from './operations.ts';
 
 /** A slot in use, and its latest end in `performance.now` time. */
@@ -119,21 +119,24 @@ async function send(
   hasWaited: boolean,
 ): Promise<FastifyReply> {
   const nextSeq = page.next;
-  reply.headers({
+  const headers = {
     'cache-control': 'no-store',
     vary: VARY,
     'x-next-seq': nextSeq,
     'x-data-revision': page.revision,
-  });
-  if (hasWaited && page.changes.length === 0) return reply.code(204).send();
-  reply.type(FORMATS[format].type);
+  };
+  if (hasWaited && page.changes.length === 0) return reply.code(204).headers(headers).send();
   // A page may have several megabytes.
   if (page.changes.length > CHANGES_AT_ONCE) await turn();
   const text =
     format === 'ndjson'
       ? page.changes.map((each) => `${each}\n`).join('')
       : `{"$metadata":${JSON.stringify({ nextSeq })},"data":[${page.changes.join(',')}]}`;
-  return sendCoded(reply, { bytes: Buffer.from(text), coding: null }, codingOf(request));
+  const bytes = Buffer.from(text);
+  // Without these headers a refusal moves no reader of the feed forward.
+  holdBody(request, bytes.length);
+  reply.headers(headers).type(FORMATS[format].type);
+  return sendCoded(reply, { bytes, coding: null }, codingOf(request));
 }
 
 /** Disables the socket timeout during a long poll. Returns a function that restores it. */

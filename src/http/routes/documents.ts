@@ -10,8 +10,15 @@ import { sharedHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
 import { documentOperation, llmsOperation, NOT_MODIFIED, type Operation } from './operations.ts';
 
-/** Makes the OpenAPI document from the routes registered after it. */
-export async function openapi(app: FastifyInstance, limits: RequestLimits): Promise<void> {
+/**
+ * Makes the OpenAPI document from the routes registered after it.
+ * @param publicUrl absolute address of the service; many generators and tools need one
+ */
+export async function openapi(
+  app: FastifyInstance,
+  limits: RequestLimits,
+  publicUrl: string,
+): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -21,8 +28,8 @@ export async function openapi(app: FastifyInstance, limits: RequestLimits): Prom
         description: descriptionOf(limits),
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      // No address is right for every installation, and that of a request is chosen by its sender.
-      servers: [{ url: '/' }],
+      // A setting, since the address of a request is chosen by its sender.
+      servers: [{ url: publicUrl }],
       tags: [
         { name: 'Prices', description: 'The prices of each market; responses are never truncated' },
         { name: 'Changes', description: 'New, corrected and withdrawn points, as a feed' },

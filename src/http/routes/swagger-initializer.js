@@ -24,6 +24,8 @@
     }
     for (const name of ['dateFrom', 'dateTo', 'includeSeries']) delete parameters[name].example;
     parameters.includeSummary.example = true;
+    // The service that serves the page, whatever its public address is.
+    openapi.servers = [{ url: urlOf('../..').replace(/\/$/, '') }];
     return openapi;
   };
 

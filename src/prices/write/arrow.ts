@@ -236,7 +236,10 @@ export async function* arrowSlices(
       encoded.push(columnOf(column, batch));
       await slice.yieldIfOver();
     }
-    yield batchMessage(rowsIn(batch), encoded);
+    const message = batchMessage(rowsIn(batch), encoded);
+    // A slow client does not retain the points.
+    batch.length = 0;
+    yield message;
     for (const buffer of encoded.flatMap(({ buffers }) => buffers)) {
       if (buffer.length > 0) yield buffer;
       const padding = paddingOf(buffer.length);

@@ -10,6 +10,7 @@ import { convertedPoints, type Observations, observe } from '../../conversion/co
 import { type CurrencyAndUnit, type Receipt, receiptOf } from '../../conversion/outcome.ts';
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
+import { Problem } from '../../errors.ts';
 import { dayOf } from '../../std/days.ts';
 import type { PlannedPrice, Targets } from '../conversion/outcomes.ts';
 import { daysIn, type Plan } from '../plan/plan.ts';
@@ -137,6 +138,29 @@ function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Colu
   };
 }
 
+/** The request that an answer is written for. */
+export interface AnswerWork {
+  /** Cancels the reads of the response. Created on first use. */
+  readonly signal: AbortSignal;
+  /**
+   * Takes memory from the budget of `HELD_BYTES_MAX` until the response ends. Call it before the
+   * memory is allocated.
+   * @param of the object in this memory, if several requests hold the same
+   * @returns false if the budget, or the share of the principal, has no room
+   */
+  hold(bytes: number, of?: object): boolean;
+  /** Most bytes that `hold` can grant. */
+  readonly holdMax: number;
+}
+
+/** The refusal of an answer for which `hold` has no room. */
+export const memoryInUse = (): Problem =>
+  new Problem(
+    'overloaded',
+    'Answers that are not read yet take the memory for this one; read them, or try again after ' +
+      'Retry-After',
+  );
+
 /** The sources of the records of a response, at one revision. */
 export interface RecordContext extends RenderContext {
   readonly revision: string;
@@ -145,8 +169,7 @@ export interface RecordContext extends RenderContext {
   readonly pricesPerStatement: number;
   /** Most cells of a wide table. */
   readonly wideCellsMax: number;
-  /** Cancels the reads of the response. The signal is created on first use. */
-  readonly work: { readonly signal: AbortSignal };
+  readonly work: AnswerWork;
 }
 
 /** The members of `$metadata`, in this order. */

@@ -61,6 +61,10 @@ const NO_BYTES = Buffer.alloc(0);
 export class ValueBuffer {
   #bytes = NO_BYTES;
 
+  release(): void {
+    this.#bytes = NO_BYTES;
+  }
+
   /** Uninitialized bytes, valid until the next call. */
   take(length: number): Buffer {
     if (this.#bytes.length < length) this.#bytes = Buffer.allocUnsafeSlow(length);

@@ -44,7 +44,9 @@ const elementOf = ({ name, kind, scale }: TableColumn): SchemaElement => ({
 class PieceWriter extends ByteWriter {
   /** The bytes since the last call, whose ownership passes to the caller. */
   take(): Buffer {
-    const piece = Buffer.from(this.getBytes());
+    const piece = Buffer.from(this.buffer, 0, this.index);
+    this.buffer = new ArrayBuffer(SLICE_BYTES);
+    this.view = new DataView(this.buffer);
     this.index = 0;
     return piece;
   }
@@ -140,7 +142,7 @@ export async function* parquetSlices(
 ): AsyncGenerator<Buffer> {
   const columns = tableColumns(context.plan);
   const elements = columns.map(elementOf);
-  const out = new PieceWriter(1_048_576);
+  const out = new PieceWriter(SLICE_BYTES);
   const file = new ParquetWriter({
     writer: out,
     schema: [{ name: 'root', num_children: columns.length }, ...elements],
@@ -150,21 +152,25 @@ export async function* parquetSlices(
       value: JSON.stringify(value),
     })),
   });
-  const buffer = new ValueBuffer();
   const slice = new Slice();
   for await (const batch of batchesOf(context, records, GROUP_ROWS, () => 1)) {
     const start = out.offset;
+    const rows = BigInt(rowsIn(batch));
     const chunks: ColumnChunk[] = [];
+    const pieces: Buffer[] = [];
+    const buffer = new ValueBuffer();
     for (const [at, column] of columns.entries()) {
       const chunk = chunkOf(column, batch, buffer);
       const pages = await compressed(column, chunk);
       chunks.push(writeChunk(out, elements[at] as SchemaElement, chunk, pages));
-      if (out.index >= SLICE_BYTES) yield out.take();
+      if (out.index >= SLICE_BYTES) pieces.push(out.take());
       // The compression ran outside the event loop.
       if (pages !== null) slice.restart();
       await slice.yieldIfOver();
     }
-    const rows = BigInt(rowsIn(batch));
+    // A slow client retains the compressed bytes, and not the points and the buffer.
+    batch.length = 0;
+    buffer.release();
     file.num_rows += rows;
     file.row_groups.push({
       columns: chunks,
@@ -175,7 +181,8 @@ export async function* parquetSlices(
       total_compressed_size: BigInt(out.offset - start),
       num_rows: rows,
     });
-    yield out.take();
+    pieces.push(out.take());
+    yield* pieces;
   }
   await file.finish();
   yield out.take();

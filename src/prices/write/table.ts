@@ -189,8 +189,12 @@ export function timeOf(value: SharedValue, kind: TableColumnKind): number {
   return Date.parse(`${seconds}Z`) * 1_000 + Number(fraction.padEnd(6, '0'));
 }
 
+/** Most records of a batch, which holds a few KB of each while a slow client reads. */
+const BATCH_RECORDS = 1_024;
+
 /**
- * The rows of a response in batches. A record longer than a batch is divided.
+ * The rows of a response in batches. A record longer than a batch is divided. Waits for a turn of
+ * the event loop between records when one is due. The caller may empty a batch once it is encoded.
  * @param costMax maximum cost of a batch
  * @param costOf the cost of each row of a record, at least 1
  * @param firstCostMax maximum cost of the first batch; each next one may cost twice as much
@@ -201,11 +205,13 @@ export async function* batchesOf(
   costMax: number,
   costOf: (shared: Run['shared']) => number,
   firstCostMax: number = costMax,
-): AsyncGenerator<readonly Run[]> {
+): AsyncGenerator<Run[]> {
   let batch: Run[] = [];
   let batchCostMax = firstCostMax;
   let left = batchCostMax;
+  const slice = new Slice();
   for await (const contents of records) {
+    await slice.yieldIfOver();
     const shared = sharedValues(context, contents);
     const cost = costOf(shared);
     const points = contents.points?.length ? contents.points : null;
@@ -215,8 +221,9 @@ export async function* batchesOf(
       batch.push({ contents, shared, points, from, to });
       left -= (to - from) * cost;
       from = to;
-      if (left >= cost) continue;
+      if (left >= cost && batch.length < BATCH_RECORDS) continue;
       yield batch;
+      slice.restart();
       batch = [];
       batchCostMax = Math.min(costMax, 2 * batchCostMax);
       left = batchCostMax;

@@ -1,17 +1,23 @@
-import type { DecimalColumn } from '../../conversion/columns.ts';
 import { Problem } from '../../errors.ts';
-import type { Plan } from '../plan/plan.ts';
-import { ByteWriter } from './bytes.ts';
-import type { Contents } from './contents.ts';
+import { UNHELD_BYTES } from '../../std/held-bytes.ts';
+import { ascii, ByteWriter } from './bytes.ts';
+import { type AnswerWork, type Contents, memoryInUse, type RecordContext } from './contents.ts';
 import { headerRow } from './rows.ts';
 
-/** One column of a wide table: the mids of a price, in date order. */
+/** One column of a wide table: the mids of a price, in date order, in few bytes. */
 interface WideColumn {
   readonly code: string;
   /** Currency and unit of the numbers, such as `USD/t`. */
   readonly currencyAndUnit: string;
+  /** Shared by neighbouring columns of the same days. */
   readonly day: Int32Array;
-  readonly mid: DecimalColumn;
+  /** Scaled integers: 32 bits if all fit. NaN is null; the text of Infinity is in `texts`. */
+  readonly scaled: Int32Array | Float64Array;
+  /** The decimals of each number, or of all numbers. */
+  readonly scale: Uint8Array | number;
+  readonly texts: ReadonlyMap<number, string> | null;
+  /** Estimate of its memory. */
+  readonly bytes: number;
 }
 
 /** Name of the first column. */
@@ -23,24 +29,60 @@ const CELL_BYTES_MAX = 112;
 /** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
 const SLICE_BYTES = 65_536;
 
-function wideColumn({ price, shown, points }: Contents): WideColumn {
+/** Memory of a column beside its values: objects, code, and key of its cells. */
+const COLUMN_BYTES = 1_024;
+
+/** Memory of the text of a number, without its characters. */
+const TEXT_BYTES = 64;
+
+/** Memory that a table requests at a time. */
+const HOLD_BYTES = 1_048_576;
+
+const QUOTE = 0x22;
+
+const isInt32 = (value: number): boolean => (value | 0) === value;
+
+const isEqual = (one: Int32Array, other: Int32Array): boolean =>
+  one.length === other.length && one.every((day, index) => day === other[index]);
+
+const NO_DAYS = new Int32Array();
+const NO_VALUES = new Float64Array();
+
+/** @param daysBefore the days of the column before */
+function wideColumn({ price, shown, points }: Contents, daysBefore: Int32Array): WideColumn {
   const { currency, unitOfMeasure } = shown;
+  const {
+    scaled,
+    scale,
+    wide: texts,
+  } = points?.mid ?? {
+    scaled: NO_VALUES,
+    scale: new Uint8Array(),
+    wide: null,
+  };
+  const day = points?.day ?? NO_DAYS;
+  const isRepeated = isEqual(day, daysBefore);
+  // Copies: views would pin the other columns of the series.
+  const own = {
+    day: isRepeated ? daysBefore : day.slice(),
+    scaled: scaled.every(isInt32) ? Int32Array.from(scaled) : scaled.slice(),
+    scale: scale.every((each) => each === scale[0]) ? (scale[0] ?? 0) : scale.slice(),
+  };
+  let bytes = COLUMN_BYTES + own.scaled.byteLength + (isRepeated ? 0 : day.byteLength);
+  if (typeof own.scale !== 'number') bytes += own.scale.byteLength;
+  for (const text of texts?.values() ?? []) bytes += TEXT_BYTES + text.length;
   return {
     code: price.code,
     currencyAndUnit:
       currency === null ? unitOfMeasure.name : `${currency.iso}/${unitOfMeasure.name}`,
-    // Copies: views would pin the other columns of the series.
-    day: points?.day.slice() ?? new Int32Array(),
-    mid: {
-      scaled: points?.mid.scaled.slice() ?? new Float64Array(),
-      scale: points?.mid.scale.slice() ?? new Uint8Array(),
-      wide: points?.mid.wide ?? null,
-    },
+    ...own,
+    texts,
+    bytes,
   };
 }
 
-function tooWide(cellsMax: number): Problem {
-  const detail = `A wide table has at most ${cellsMax} cells; request fewer prices or days`;
+function tooWide(most: string): Problem {
+  const detail = `A wide table has at most ${most}; request fewer prices or days`;
   return new Problem('validation_failed', 'The table is too large; errors names the option', {
     errors: [{ pointer: '/options/layout', code: 'out_of_range', detail }],
   });
@@ -63,18 +105,48 @@ class WideSize {
     this.#columns += 1;
     this.#values += day.length;
     const cells = Math.max(this.#values, this.days.size * this.#columns);
-    if (cells > this.#cellsMax) throw tooWide(this.#cellsMax);
+    if (cells > this.#cellsMax) throw tooWide(`${this.#cellsMax} cells`);
   }
 }
 
-/** Reads the columns of a table. @throws Problem `validation_failed` when it is too large */
-async function wideColumns(records: AsyncIterable<Contents>, cellsMax: number) {
+/**
+ * Takes the memory of a table from the budget, in advance.
+ * @throws Problem `overloaded` beyond the budget, `validation_failed` if it never has room
+ */
+class WideMemory {
+  readonly #work: AnswerWork;
+  #bytes = 0;
+  #held = UNHELD_BYTES;
+
+  constructor(work: AnswerWork) {
+    this.#work = work;
+  }
+
+  add(bytes: number): void {
+    this.#bytes += bytes;
+    while (this.#bytes > this.#held) {
+      if (this.#bytes > this.#work.holdMax) {
+        const mb = Math.floor(this.#work.holdMax / 1_000_000);
+        throw tooWide(`${mb} MB of numbers with all their digits`);
+      }
+      if (!this.#work.hold(HOLD_BYTES)) throw memoryInUse();
+      this.#held += HOLD_BYTES;
+    }
+  }
+}
+
+/** Reads the columns of a table. @throws Problem if it is too large, see `wideSlices` */
+async function wideColumns(records: AsyncIterable<Contents>, work: AnswerWork, cellsMax: number) {
   const columns: WideColumn[] = [];
   const size = new WideSize(cellsMax);
+  const memory = new WideMemory(work);
+  let days: Int32Array = NO_DAYS;
   for await (const contents of records) {
-    const column = wideColumn(contents);
-    columns.push(column);
+    const column = wideColumn(contents, days);
     size.add(column.day);
+    memory.add(column.bytes);
+    columns.push(column);
+    days = column.day;
   }
   return { columns, days: [...size.days].sort((one, other) => one - other) };
 }
@@ -96,29 +168,46 @@ function namesOf(columns: readonly WideColumn[], isPage: boolean): string[] {
   );
 }
 
+/** Writes the mid at an index. @param room bytes that must still fit after it */
+function writeMid(
+  out: ByteWriter,
+  { scaled, scale, texts }: WideColumn,
+  index: number,
+  room: number,
+): void {
+  const value = scaled[index] as number;
+  const text = value === Number.POSITIVE_INFINITY ? texts?.get(index) : undefined;
+  if (text === undefined) {
+    out.decimal(value, typeof scale === 'number' ? scale : (scale[index] as number));
+    return;
+  }
+  out.reserve(text.length + room);
+  out.put(ascii(text));
+}
+
 /**
  * A table of mids with a row for each date and a column for each code, in slices.
  * @param records the contents of all records, in the order of the columns
  * @param cellsMax maximum number of cells, because the table is held in memory
  * @param lastRows writes the rows after the last date, with that number of columns
- * @throws Problem `validation_failed` when it has more, before the first slice
+ * @throws Problem `validation_failed` when it has more, and `overloaded` if other answers hold the
+ *   memory; both before the first slice
  */
 export async function* wideSlices(
-  { options, page }: Plan,
+  { plan: { options, page }, work, wideCellsMax }: RecordContext,
   records: AsyncIterable<Contents>,
-  cellsMax: number,
   isJson: boolean,
   lastRows: (columns: number) => Iterable<Buffer>,
 ): AsyncGenerator<Buffer> {
-  const { columns, days } = await wideColumns(records, cellsMax);
+  const { columns, days } = await wideColumns(records, work, wideCellsMax);
   const names = namesOf(columns, page.limit !== null || page.after !== null);
-  const quote = isJson && options.decimalsAsText ? '"' : '';
+  const isText = isJson && options.decimalsAsText;
   const keys = names.map((name) => Buffer.from(isJson ? `,${JSON.stringify(name)}:` : ','));
   const out = new ByteWriter(isJson ? 'null' : '');
   const [rowStart, dayEnd, rowEnd] = isJson ? ['{"date":"', '"', '}'] : ['', '', '\r\n'];
-  const next = columns.map(() => 0);
-  const keyBytes = keys.reduce((sum, { length }) => sum + length, 0);
-  const room = keyBytes + 64 + CELL_BYTES_MAX * columns.length;
+  const next = new Uint32Array(columns.length);
+  const keyBytesMax = keys.reduce((most, { length }) => Math.max(most, length), 0);
+  const room = keyBytesMax + 64 + CELL_BYTES_MAX;
   yield isJson ? Buffer.from('[') : headerRow([DATE, ...names]);
   out.begin(SLICE_BYTES + room);
   for (const [row, day] of days.entries()) {
@@ -127,20 +216,23 @@ export async function* wideSlices(
     out.text(rowStart);
     out.day(day);
     out.text(dayEnd);
-    for (const [place, { day: own, mid }] of columns.entries()) {
+    for (const [place, column] of columns.entries()) {
       const index = next[place] as number;
+      const hasDay = column.day[index] === day;
+      out.reserve(room);
       out.put(keys[place] as Buffer);
-      const hasValue = own[index] === day && !Number.isNaN(mid.scaled[index] as number);
-      if (hasValue) out.text(quote);
-      if (hasValue) out.number(mid, index, room);
-      else out.decimal(Number.NaN, 0);
-      if (hasValue) out.text(quote);
-      if (own[index] === day) next[place] = index + 1;
+      if (hasDay && !Number.isNaN(column.scaled[index])) {
+        if (isText) out.byte(QUOTE);
+        writeMid(out, column, index, room);
+        if (isText) out.byte(QUOTE);
+      } else out.decimal(Number.NaN, 0);
+      if (hasDay) next[place] = index + 1;
+      // A row of many columns may be longer than a slice.
+      if (out.written < SLICE_BYTES) continue;
+      yield out.end();
+      out.begin(SLICE_BYTES + room);
     }
     out.text(rowEnd);
-    if (out.written < SLICE_BYTES) continue;
-    yield out.end();
-    out.begin(SLICE_BYTES + room);
   }
   yield out.end();
   yield* lastRows(1 + columns.length);

@@ -4,7 +4,8 @@ import { NO_DAY } from '../../../src/conversion/calendar.ts';
 import type { DecimalColumn, PointColumns } from '../../../src/conversion/columns.ts';
 import { currencyRates } from '../../../src/conversion/rate-table.ts';
 import type { Plan } from '../../../src/prices/plan/plan.ts';
-import type { Contents } from '../../../src/prices/write/contents.ts';
+import type { Contents, RecordContext } from '../../../src/prices/write/contents.ts';
+import { ANY_MEMORY } from '../../support/prices/any-memory.ts';
 import { dayText, decimalText, instantText } from '../../support/prices/decimals.ts';
 import { pointsText } from '../../support/prices/points-text.ts';
 
@@ -207,11 +208,45 @@ t.test('a wide table has every digit of numbers with a hundred decimals', async 
   for (const isJson of [false, true]) {
     const page = { limit: null, after: null };
     const plan = { options: { decimalsAsText: false }, page } as Plan;
+    const context = { plan, wideCellsMax: 1_000_000, work: ANY_MEMORY } as RecordContext;
     const slices: Buffer[] = [];
-    for await (const each of wideSlices(plan, records(), 1_000_000, isJson, () => [])) {
+    for await (const each of wideSlices(context, records(), isJson, () => [])) {
       slices.push(each);
     }
     const text = Buffer.concat(slices).toString();
     t.equal(text.split(decimalText(number.scaled, number.scale)).length - 1, 20 * 200);
   }
 });
+
+t.test(
+  'a wide table is refused before it takes memory that the budget does not grant',
+  async (t) => {
+    const { wideSlices } = await import('../../../src/prices/write/wide.ts');
+    let read = 0;
+    async function* records() {
+      for (; read < 1_000; read += 1) {
+        const mid = columnOf(new Array(2_000).fill({ scaled: 2n ** 40n, scale: 0 }));
+        const points = { day: Int32Array.from({ length: 2_000 }, (_, day) => day), mid };
+        const shown = { currency: null, unitOfMeasure: { name: 'Percent' } };
+        yield { price: { code: `c${read}` }, shown, points } as unknown as Contents;
+      }
+    }
+    const plan = { options: {}, page: { limit: null, after: null } } as Plan;
+    const first = (hold: () => boolean, holdMax: number) => {
+      read = 0;
+      const work = { ...ANY_MEMORY, hold, holdMax };
+      const context = { plan, wideCellsMax: 10_000_000, work } as unknown as RecordContext;
+      return wideSlices(context, records(), false, () => []).next();
+    };
+    await t.rejects(
+      first(() => false, Number.POSITIVE_INFINITY),
+      { code: 'overloaded', statusCode: 503, headers: { 'retry-after': /^[1-5]$/ } },
+    );
+    t.ok(read < 10, `${read} columns were read`);
+    await t.rejects(
+      first(() => true, 1_048_576),
+      { code: 'validation_failed', errors: [{ detail: /at most 1 MB of numbers/ }] },
+    );
+    t.ok(read < 100, `${read} columns were read`);
+  },
+);

@@ -8,6 +8,7 @@ import { requestIdOf } from '../../../src/http/head.ts';
 import { type AuthSettings, credentialsOf } from '../../../src/http/hooks/auth.ts';
 import { contextCreator } from '../../../src/http/pipeline.ts';
 import { problems } from '../../../src/http/problems.ts';
+import { HeldBytes } from '../../../src/std/held-bytes.ts';
 
 /** Settings that trust no token. */
 export const NO_TOKENS = {
@@ -44,7 +45,7 @@ export async function checkCredentials(
     if (link) return link.newestRevision();
     throw new Error('the newest revision was not expected to be read');
   };
-  const begin = contextCreator(60_000, checkRevision);
+  const begin = contextCreator(60_000, new HeldBytes(0), checkRevision);
   problems(app);
   app.decorateRequest('context');
   app.addHook('onRequest', async (request, reply) => begin(request, reply));
