@@ -51,7 +51,8 @@ export const SETTINGS = {
   PUBLIC_URL: text({
     default: 'http://127.0.0.1:3000',
     pattern: /^https?:\/\/[^\s?#]*[^\s?#/]$/,
-    description: 'Address that clients use, without a slash at its end; the OpenAPI document has it',
+    description:
+      'Address that clients use, without a slash at its end; the OpenAPI document has it',
   }),
   DATABASE_URL: text({
     pattern: /^postgres(ql)?:\/\//,

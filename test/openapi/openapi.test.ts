@@ -71,7 +71,7 @@ t.test('the document has no error and no warning under the recommended rules', a
 t.test('the document has version, server and full paths', async (t) => {
   t.equal(document.openapi, '3.1.0');
   t.equal(document.info.version, '1.0.0');
-  t.same(document.servers, [{ url: '/' }]);
+  t.same(document.servers, [{ url: 'http://127.0.0.1:3000' }], 'the default of PUBLIC_URL');
   const expected = [
     ...MARKETS.flatMap(({ slug }) =>
       ['post @', 'get @', 'get @/filters'].map((each) => each.replace('@', `/v3/prices/${slug}`)),
