@@ -9,7 +9,10 @@ t.test('an unreachable database is one line that names it, without its password'
   const env = { DATABASE_URL: 'postgres://me:hunter2@127.0.0.1:1/none' };
   const { code, stderr } = await prices(t, env, 'keys', 'list');
   t.equal(code, 1);
-  t.match(stderr, /^commodity-prices: DATABASE_URL: cannot use 127\.0\.0\.1:1\/none [^\n]*\n$/);
+  const [database, why, ...others] = stderr.split('\n');
+  t.equal(database, 'Database: none at 127.0.0.1:1');
+  t.match(why, /^commodity-prices: DATABASE_URL: cannot use 127\.0\.0\.1:1\/none /);
+  t.same(others, ['']);
   t.notMatch(stderr, /hunter2/);
 });
 
@@ -22,6 +25,9 @@ t.test('no part of a password is shown when it breaks its address', async (t) =>
     t.notMatch(stderr, /ss\/w|w%|67|89|rz|127/);
   }
 });
+
+/** The line that names the database, and no other. */
+const ONE_LINE = /^Database: [^\n]*\n$/;
 
 t.test('a password that is set beside the address is taken as it is', async (t) => {
   const { url } = await seededDatabase(t);
@@ -37,13 +43,13 @@ t.test('a password that is set beside the address is taken as it is', async (t) 
   own.username = role;
   own.password = '';
   const env = { DATABASE_URL: own.href, PGPASSWORD };
-  t.match(await prices(t, env, 'keys', 'list', '--json'), { code: 0, stderr: '' });
+  t.match(await prices(t, env, 'keys', 'list', '--json'), { code: 0, stderr: ONE_LINE });
   const folder = await makeFolder();
   t.teardown(folder.remove);
   const path = join(folder.path, 'password');
   await writeFile(path, `${PGPASSWORD}\n`);
   const fromFile = { DATABASE_URL: own.href, PGPASSWORD_FILE: path };
-  t.match(await prices(t, fromFile, 'keys', 'list', '--json'), { code: 0, stderr: '' });
+  t.match(await prices(t, fromFile, 'keys', 'list', '--json'), { code: 0, stderr: ONE_LINE });
   const { code, stderr } = await prices(t, { ...fromFile, PGPASSWORD }, 'keys', 'list');
   t.equal(code, 2);
   t.equal(
