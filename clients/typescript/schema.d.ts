@@ -3188,6 +3188,8 @@ export interface components {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];
                 readonly "www-authenticate": components["headers"]["www-authenticate"];
+                readonly ratelimit: components["headers"]["ratelimit"];
+                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                 readonly [name: string]: unknown;
             };
             content: {

@@ -78,7 +78,7 @@ export const headerRefs = (names: readonly (keyof typeof HEADERS)[]) =>
 
 const MORE: Record<number, readonly (keyof typeof HEADERS)[]> = {
   401: ['www-authenticate'],
-  403: ['www-authenticate'],
+  403: ['www-authenticate', 'ratelimit', 'ratelimit-policy'],
   429: ['retry-after', 'ratelimit', 'ratelimit-policy'],
   503: ['retry-after'],
 };
