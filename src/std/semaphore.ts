@@ -9,10 +9,12 @@ export interface QueueBounds {
 
 /**
  * Backlog of an interruption, as a multiple of the requests that arrive meanwhile, and its waiting
- * time, as a multiple of the interruption. At 60 % of the capacity a backlog of one interruption
- * needs 0.6 of its time to be admitted; the rest is for caches and connections that are cold.
+ * time, as a multiple of the interruption. At 60 % of the capacity each request waits for 0.6 of the
+ * interruption, and 1.5 of it pass until the backlog is gone. The rest is for connections and
+ * caches that are cold, and for a machine that has become slower.
  */
 const BACKLOG = 2;
+const BACKLOG_TIME = 3;
 
 /** Length that an interruption counts as at least: after it all connections are made again. */
 const INTERRUPTION_MS_MIN = 1_000;
@@ -81,10 +83,10 @@ export class QueueGroup {
     this.#queues.delete(queue);
   }
 
-  /** Starts an interruption. */
-  pause(): void {
+  /** Starts an interruption. @param sinceMs its begin, if it is noticed only now */
+  pause(sinceMs = performance.now()): void {
     this.#isAway = true;
-    this.#awaySinceMs = performance.now();
+    this.#awaySinceMs = sinceMs;
     this.#lengthen(INTERRUPTION_MS_MIN);
     for (const queue of this.#queues) queue.pause();
   }
@@ -399,7 +401,7 @@ export class Semaphore {
     const { waitingMax, waitMs } = this.#ownBounds;
     return {
       waitingMax: waitingMax + Math.ceil((BACKLOG * this.#perSecond() * ms) / SECOND_MS),
-      waitMs: Math.max(waitMs, BACKLOG * ms),
+      waitMs: Math.max(waitMs, BACKLOG_TIME * ms),
     };
   }
 

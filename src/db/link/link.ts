@@ -522,7 +522,7 @@ export class Link {
     this.#awaySinceMs = sinceMs;
     this.#restored = Promise.withResolvers();
     this.#setState('away', error);
-    this.queues.pause();
+    this.queues.pause(sinceMs);
     this.#notify(null);
     const leftMs = (this.#options.awayMs ?? AWAY_MS) - (performance.now() - sinceMs);
     this.#awayTimer = setTimeout(() => this.#failWaiters(), Math.max(0, leftMs));
