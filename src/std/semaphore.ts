@@ -9,8 +9,8 @@ export interface QueueBounds {
 
 /**
  * Backlog of an interruption, as a multiple of the requests that arrive meanwhile, and its waiting
- * time, as a multiple of the interruption. At 60 % of the capacity each request waits for 0.6 of the
- * interruption, and 1.5 of it pass until the backlog is gone. The rest is for connections and
+ * time, as a multiple of the interruption. At 60 % of the capacity each request waits for 0.6 of
+ * the interruption, and 1.5 of it pass until the backlog is gone. The rest is for connections and
  * caches that are cold, and for a machine that has become slower.
  */
 const BACKLOG = 2;
