@@ -144,13 +144,6 @@ export const SETTINGS = {
     60_000,
     'Longest wait of requests for a database that is away, before they are rejected',
   ),
-  BACKLOG_MAX: whole(
-    512,
-    0,
-    10_000,
-    'Most waiting requests and statements while the database is away, until the backlog is gone',
-  ),
-  BACKLOG_MS_MAX: whole(2_000, 1, 60_000, 'Longest wait of each after the database is up again'),
   DATABASE_LAG_MS_MAX: whole(
     5_000,
     0,
@@ -250,7 +243,7 @@ export const SETTINGS = {
     1_000_000,
     'Rejections of one key in a minute that the audit records as a burst; 0 for none',
   ),
-  RUNNING_MAX: whole(64, 0, 10_000, 'Most requests processed at a time; 0 for no limit'),
+  RUNNING_MAX: whole(64, 0, 10_000, 'Most requests that compute at a time; 0 for no limit'),
   WAITING_MAX: whole(
     128,
     0,
@@ -311,7 +304,7 @@ export const SETTINGS = {
     30_000,
     100,
     600_000,
-    'Time without progress of a reader, who is disconnected within twice that time',
+    'Time that a reader may be behind 16 KiB a second before it is disconnected',
   ),
   KEEP_ALIVE_TIMEOUT_MS: whole(65_000, 100, 600_000, 'Idle time after which a connection closes'),
   STOP_NOTICE_MS: whole(
@@ -348,6 +341,8 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
     'set the variable without _FILE, which OpenTelemetry reads',
   LOG_ANONYMOUS_PER_SECOND:
     'delete it: refusals have one log line a minute for each client and code',
+  BACKLOG_MAX: 'leave it out: the backlog follows from the rate of requests',
+  BACKLOG_MS_MAX: 'leave it out: the wait follows from the length of the interruption',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
   POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',
 };

@@ -28,7 +28,6 @@ export interface Client {
 type SharedOptions =
   | 'awayMs'
   | 'behindMs'
-  | 'catchUp'
   | 'onBehind'
   | 'onChange'
   | 'onError'

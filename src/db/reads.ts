@@ -241,7 +241,7 @@ class PooledReads implements Reads {
     const isFirst = signal !== NO_SIGNAL && !this.#answered.has(signal);
     // With a cached selection, the points are the first read of a request: nothing is sent yet.
     const isUntimed = kind.isUntimed && !isFirst;
-    const isShared = signal === NO_SIGNAL && link.queues.catchUp !== null;
+    const isShared = signal === NO_SIGNAL && link.queues.isCatchingUp;
     const hasPriority = !isUntimed && (isShared || this.#answered.has(signal));
     const release = await this.slots.acquire({ signal, hasPriority, isUntimed });
     if (release === null) throw busy();

@@ -16,6 +16,33 @@ const BUFFER_BYTES_MIN = 4_096;
 
 const EMPTY = Buffer.alloc(0);
 
+/** Bytes of all bodies that arrive or wait: 512 of the longest by default. */
+const BODIES_BYTES_MAX = 67_108_864;
+
+const tooManyBodies = (): Problem =>
+  new Problem('overloaded', 'Too many bodies are being received; try again after Retry-After');
+
+/** Bounds the bytes of bodies in memory, until the answers to their requests are sent. */
+class BodyBudget {
+  #left: number;
+
+  /** @param bytesMax bytes of all bodies */
+  constructor(bytesMax = BODIES_BYTES_MAX) {
+    this.#left = bytesMax;
+  }
+
+  /** Takes bytes; false if there are too few left. */
+  take(bytes: number): boolean {
+    if (bytes > this.#left) return false;
+    this.#left -= bytes;
+    return true;
+  }
+
+  giveBack(bytes: number): void {
+    this.#left += bytes;
+  }
+}
+
 const tooLarge = (bytesMax: number): Problem =>
   new Problem('body_too_large', `Send at most ${bytesMax} bytes, in several requests if need be`);
 
@@ -28,6 +55,7 @@ const unreadable = (cause: Error): Problem =>
  */
 export class BodyBytes {
   readonly #bytesMax: number;
+  readonly #budget: BodyBudget;
   readonly #contentLength: number;
   /** The received bytes, followed by free space. */
   #buffer: Buffer = EMPTY;
@@ -36,8 +64,9 @@ export class BodyBytes {
   readonly #end = Promise.withResolvers<Buffer>();
 
   /** @param bytesMax maximum size; the bytes of a larger body are discarded */
-  constructor(request: IncomingMessage, most: number) {
+  constructor(request: IncomingMessage, most: number, budget = new BodyBudget()) {
     this.#bytesMax = most;
+    this.#budget = budget;
     this.#contentLength = Number(request.headers['content-length'] ?? Number.NaN);
     // Avoids an unhandled rejection if the body is never read.
     this.whole.catch(() => {});
@@ -66,6 +95,8 @@ export class BodyBytes {
   drop(): void {
     this.#isDropped = true;
     this.#buffer = EMPTY;
+    this.#budget.giveBack(this.#length);
+    this.#length = 0;
   }
 
   #add(piece: Buffer): void {
@@ -73,6 +104,8 @@ export class BodyBytes {
     const length = this.#length + piece.length;
     if (length > this.#bytesMax) {
       this.#fail(tooLarge(this.#bytesMax));
+    } else if (!this.#budget.take(piece.length)) {
+      this.#fail(tooManyBodies());
     } else {
       this.#append(piece, length);
       this.#length = length;
@@ -108,14 +141,17 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
  * Hook: receives the body from its first byte. During the checks of the request, Node's own queue
  * could take a hundred times the size of the body.
  */
-export const receiveBody =
-  (most: number): onRequestHookHandler =>
-  (request, _reply, done) => {
+export function receiveBody(most: number): onRequestHookHandler {
+  const budget = new BodyBudget();
+  return (request, _reply, done) => {
     if (!hasBody(request.raw)) return done();
-    request.context.body = new BodyBytes(request.raw, most);
+    const body = new BodyBytes(request.raw, most, budget);
+    request.context.body = body;
+    request.context.work.onEnd(() => body.drop());
     // Node first parses the bytes that came with the head, often the complete body.
     queueMicrotask(done);
   };
+}
 
 /** Discards an incomplete body when the response is sent, and closes the connection. */
 export function dropUnreadBody(

@@ -16,6 +16,8 @@ import type { RequestWork } from './work.ts';
  */
 export type Access = { readonly scope: Scope } | 'some-market' | 'any' | 'none';
 
+const NOTHING: Release = () => {};
+
 /** The state of one request. The hooks of `pipeline.ts` fill it in their order. */
 export class RequestContext implements AnswerWork {
   /** Cancels the statements of the request if its client disconnects or its deadline passes. */
@@ -24,12 +26,12 @@ export class RequestContext implements AnswerWork {
   readonly bytesBefore: number;
   /** The body, received while other checks run; null without a body. */
   body: BodyBytes | null = null;
-  /** True until it has the slot of the gate that a database query requires. */
-  needsSlot = false;
-  /** Releases its slot of the gate; null without one. */
-  releaseSlot: Release | null = null;
   /** The client network, by which failed authentications are counted. */
   network = '';
+  /** Hash of the sent credential, verified or not; empty without one. */
+  credential = '';
+  /** The name by which its principal is limited; empty until its limits are enforced. */
+  limitName = '';
   /** The public id of the sent key, verified or not; null for another credential. */
   keyId: string | null = null;
   /** Null until authentication, and on open routes. */
@@ -41,6 +43,7 @@ export class RequestContext implements AnswerWork {
 
   readonly #checkRevision: () => Promise<NewestRevision>;
   readonly #heldBytes: HeldBytes;
+  #release: Release = NOTHING;
   #newest: Promise<NewestRevision> | null = null;
 
   constructor(
@@ -53,6 +56,19 @@ export class RequestContext implements AnswerWork {
     this.#heldBytes = heldBytes;
     this.#checkRevision = checkRevision;
     this.bytesBefore = sentBefore;
+    work.onEnd(() => this.releasePlace());
+  }
+
+  /** Holds a reservation or a place of the gate, until its release or the end of the request. */
+  holdPlace(release: Release): void {
+    if (this.work.isOver) release();
+    else this.#release = release;
+  }
+
+  /** Releases what it holds of the gate. */
+  releasePlace(): void {
+    this.#release();
+    this.#release = NOTHING;
   }
 
   /**
@@ -102,7 +118,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Required: a route without it cannot be registered. */
     access?: Access;
-    /** True for a long poll: it takes no slot of the gate. */
+    /** True for a long poll: it takes no place of the gate. */
     isWaiting?: (request: FastifyRequest) => boolean;
     /** True for a health route, which is never rejected under load. */
     isHealth?: boolean;

@@ -6,6 +6,7 @@ import type { MinRevisionCheck } from '../db/min-revision.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Exchange } from '../limits/exchange.ts';
 import type { Limits } from '../limits/limits.ts';
+import { BodyStream } from '../std/body.ts';
 import type { HeldBytes } from '../std/held-bytes.ts';
 import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
@@ -14,17 +15,12 @@ import type { Refusals } from './edge/refuse.ts';
 import { stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
-import {
-  acquireSlot,
-  admitOpen,
-  requireAdmission,
-  shedLoad,
-  waitForAdmission,
-} from './hooks/gate.ts';
+import { admitOpen, shedLoad, takePlace, waitForBody } from './hooks/gate.ts';
 import { checkFailures, countFailures, limitPrincipal } from './hooks/limits.ts';
 import { methods } from './hooks/methods.ts';
 import { checkMinRevision } from './hooks/min-revision.ts';
 import { bytesSent, logBegin, logEnd, type Observer, recordStreamError } from './hooks/observe.ts';
+import { Readers } from './hooks/readers.ts';
 import { usage } from './hooks/usage.ts';
 import { problems } from './problems.ts';
 import { RequestWork } from './work.ts';
@@ -88,7 +84,6 @@ async function credentialChecks(app: FastifyInstance, options: PipelineOptions) 
       failed(request, verdict);
       used?.onChecked(request, verdict);
     },
-    acquireSlot: acquireSlot(limits.gate),
   });
   return { credentials, exchange: used?.exchange ?? null };
 }
@@ -105,9 +100,10 @@ interface HookOptions extends PipelineOptions {
  * the body is parsed.
  */
 async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void> {
-  const { config, client, limits, refusals, createContext } = steps;
+  const { config, limits, refusals, createContext } = steps;
   const { gate } = limits;
   const origins = originsOf(config.CORS_ORIGINS);
+  const readers = new Readers(gate, config.STALL_TIMEOUT_MS);
   const line = { waitingMax: config.OPEN_WAITING_MAX, waitMs: config.WAITING_MS_MAX };
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -115,41 +111,47 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
     logBegin(request);
     done();
   });
-  app.addHook('onRequest', shedLoad(gate, refusals, origins)); // 503
+  app.addHook('onRequest', shedLoad(limits, refusals, origins)); // 429 503
   app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX));
   app.addHook('onRequest', startDeadline); // 504
   app.addHook('onRequest', commonHeaders);
   if (origins.size > 0) await allowOrigins(app, origins); // 204
   app.addHook('onRequest', checkHead(config.URL_BYTES_MAX)); // 400 414
   app.addHook('onRequest', steps.closing);
-  app.addHook('onRequest', waitForAdmission(gate, client.link.queues)); // 503
   app.addHook('onRequest', admitOpen(line, config.OPEN_PER_SECOND)); // 503
   app.addHook('onRequest', checkFailures(limits)); // 429
-  app.addHook('onRequest', steps.credentials.check); // 400 401 403 503
+  app.addHook('onRequest', steps.credentials.check); // 400 401 503
   app.addHook('onRequest', limitPrincipal(limits)); // 429
-  app.addHook('onRequest', requireAdmission(gate)); // 503
+  app.addHook('onRequest', steps.credentials.checkScope); // 403
   app.addHook('onRequest', warnOfExpiry);
   app.addHook('preParsing', (request, _reply, payload, done) => {
     // While the body arrives, REQUEST_TIMEOUT_MS applies instead.
     request.context.work.clearDeadline();
     steps.rejectUnknown(request); // 404 405
+    waitForBody(request);
     done(null, payload);
   });
   jsonBody(app, config); // 400 413 415
   app.addHook('preValidation', startDeadline); // 504
+  app.addHook('preValidation', takePlace(gate)); // 503
   app.addHook('preValidation', requireBody); // 400
   app.addHook('preHandler', checkMinRevision(steps.minRevision)); // 400 503
   if (origins.size > 0) varyByOrigin(app);
   if (config.BASIC_AUTH === 'on') app.addHook('onSend', basicChallenge);
   app.addHook('onSend', (request, reply, payload, done) => {
-    const { releaseSlot, work } = request.context;
+    const { context } = request;
     // The connection timed out meanwhile; this reply replaces its rejection.
     if (refusals.cancel(request.raw.socket)) reply.header('connection', 'close');
     recordStreamError(request, payload);
     dropUnreadBody(request, reply);
-    work.clearDeadline();
-    // A client that does not read its rejection must not keep a slot.
-    if (reply.statusCode >= 400) releaseSlot?.();
+    context.work.clearDeadline();
+    // A client that does not read its answer must not keep a place.
+    if (payload instanceof BodyStream) {
+      payload.afterWrite = readers.follow(request);
+      payload.once('end', () => context.releasePlace());
+    } else {
+      context.releasePlace();
+    }
     done(null, payload);
   });
 }

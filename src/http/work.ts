@@ -41,6 +41,11 @@ export class RequestWork {
     this.#deadlineMs = deadlineMs;
   }
 
+  /** True after the response or the disconnection of its client. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   /** Aborts if the client disconnects or the deadline passes. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();

@@ -1,9 +1,8 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import { type QueueBounds, type QueueGroup, type Release, Semaphore } from '../std/semaphore.ts';
+import { LRUCache } from 'lru-cache';
+import type { QueueGroup, Release } from '../std/semaphore.ts';
 import { Buckets, type Rate, type RateDecision } from './bucket.ts';
-
-/** Without a queue, requests above the limit are rejected at once. */
-const NO_QUEUE: QueueBounds = { waitingMax: 0, waitMs: 0 };
+import { Gate, type GateBounds } from './gate.ts';
 
 /** The eight groups of an IPv6 address; null for another text. */
 function groupsOf(address: string): string[] | null {
@@ -34,7 +33,7 @@ export function clientNetwork(address: string): string {
 
 /** Concurrency limit by name. */
 export class Concurrency {
-  readonly #running = new Map<string, Semaphore>();
+  readonly #running = new Map<string, number>();
 
   get size(): number {
     return this.#running.size;
@@ -42,14 +41,16 @@ export class Concurrency {
 
   /** Admits a request; null if `runningMax` requests of the name are running. 0 is no limit. */
   acquire(name: string, runningMax: number): Release | null {
-    const semaphore = this.#running.get(name) ?? new Semaphore(0, NO_QUEUE);
-    const release = semaphore.tryAcquire(runningMax);
-    if (release === null) return null;
-    this.#running.set(name, semaphore);
+    const running = this.#running.get(name) ?? 0;
+    if (runningMax > 0 && running >= runningMax) return null;
+    this.#running.set(name, running + 1);
+    let isHeld = true;
     return () => {
-      release();
-      if (semaphore.inUse === 0 && this.#running.get(name) === semaphore)
-        this.#running.delete(name);
+      if (!isHeld) return;
+      isHeld = false;
+      const left = (this.#running.get(name) ?? 1) - 1;
+      if (left === 0) this.#running.delete(name);
+      else this.#running.set(name, left);
     };
   }
 }
@@ -71,8 +72,7 @@ export interface LimitSettings {
   readonly principal: PrincipalLimits;
   /** Failed authentications of one network; 0 is no limit. */
   readonly failuresPerMinute: number;
-  /** Requests processed at a time (0 for no limit), and the bounds of their queue. */
-  readonly gate: QueueBounds & { readonly runningMax: number };
+  readonly gate: GateBounds;
 }
 
 /** Requests of one principal since the last exchange, for other instances. */
@@ -86,10 +86,24 @@ export interface PrincipalCount {
 /** Maximum number of buckets of a kind, so that memory is bounded. */
 const BUCKETS_MAX = 100_000;
 
+/** Maximum number of known credentials, about 300 bytes each; a typical operator has dozens. */
+const KNOWN_MAX = 10_000;
+
+/** The principal of a credential that was valid at its last check. */
+export interface KnownPrincipal {
+  readonly name: string;
+  readonly limits: PrincipalLimits;
+}
+
 /** The limits of one instance of the service. No check waits for another instance. */
 export class Limits {
-  readonly gate: Semaphore;
+  readonly gate: Gate;
   readonly concurrency = new Concurrency();
+  /**
+   * Principals by the hash of a valid credential: their limits are enforced before the credential
+   * is checked again, so that requests beyond them cost little.
+   */
+  readonly known = new LRUCache<string, KnownPrincipal>({ max: KNOWN_MAX });
   readonly #settings: LimitSettings;
   readonly #principals = new Buckets(BUCKETS_MAX);
   readonly #failures = new Buckets(BUCKETS_MAX);
@@ -97,7 +111,7 @@ export class Limits {
   /** @param queues queues of the database, which the gate joins: an outage stops their clocks */
   constructor(settings: LimitSettings, queues?: QueueGroup) {
     this.#settings = settings;
-    this.gate = new Semaphore(settings.gate.runningMax, settings.gate, queues);
+    this.gate = new Gate(settings.gate, queues);
   }
 
   /** Number of principals with a bucket. */

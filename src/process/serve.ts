@@ -92,7 +92,6 @@ const openReader = ({ url, config, logger }: ServeOptions): Client =>
     waitingMax: config.WAITING_MAX,
     silenceMs: config.DATABASE_SILENCE_MS,
     awayMs: config.DATABASE_AWAY_MS_MAX,
-    catchUp: { waitingMax: config.BACKLOG_MAX, waitMs: config.BACKLOG_MS_MAX },
     behindMs: config.DATABASE_LAG_MS_MAX,
     systemIdentifier: config.DATABASE_SYSTEM_IDENTIFIER,
     onChange: logOutage(logger),

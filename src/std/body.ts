@@ -87,12 +87,22 @@ function resetUnframed(destination: NodeJS.WritableStream): void {
 }
 
 /**
+ * Called after each write of an answer.
+ * @param bytes of the write
+ * @param drained resolves when the client has taken what was written, or is disconnected; null if
+ *   the next write need not wait for it
+ * @returns the wait before the next write; null for none
+ */
+export type AfterWrite = (bytes: number, drained: Promise<void> | null) => Promise<void> | null;
+
+/**
  * A body as a stream, for `reply.send`. Its own `pipe` sends a batch in one write of the socket and
  * waits for the client before the next one. The inherited `pipe` would need one turn of the event
  * loop for each slice.
  */
 export class BodyStream extends Readable {
   readonly body: Body;
+  afterWrite: AfterWrite = (_bytes, drained) => drained;
   #batches: AsyncIterator<readonly Buffer[]> | Iterator<readonly Buffer[]> | null = null;
 
   constructor(body: Body) {
@@ -126,7 +136,9 @@ export class BodyStream extends Readable {
         // Writes of one turn are sent together. Without a length, each would become a chunk.
         if (bytes === null) hasRoom = out.write(joined(write));
         else for (const slice of write) hasRoom = out.write(slice);
-        if (!hasRoom) await drained(out);
+        const written = write.reduce((sum, slice) => sum + slice.length, 0);
+        const wait = this.afterWrite(written, hasRoom ? null : drained(out));
+        if (wait !== null) await wait;
         // A fast client never makes the stream wait: yield, or other requests would starve.
         if (performance.now() - since < TURN_MS) continue;
         await turn();

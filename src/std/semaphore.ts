@@ -7,12 +7,22 @@ export interface QueueBounds {
   readonly waitMs: number;
 }
 
-/** Default bounds of a backlog: longer than a restart of a database takes. */
-const CATCH_UP: QueueBounds = { waitingMax: 512, waitMs: 2_000 };
+/**
+ * Backlog of an interruption, as a multiple of the requests that arrive meanwhile, and its waiting
+ * time, as a multiple of the interruption. At 60 % of the capacity each request waits for 0.6 of
+ * the interruption, and 1.5 of it pass until the backlog is gone. The rest is for connections and
+ * caches that are cold, and for a machine that has become slower.
+ */
+const BACKLOG = 2;
+const BACKLOG_TIME = 3;
+
+/** Length that an interruption counts as at least: after it all connections are made again. */
+const INTERRUPTION_MS_MIN = 1_000;
+
+/** Duration of a check from which the dependency was interrupted, although it answered. */
+const SILENT_MS = 100;
 
 interface QueueGroupOptions {
-  /** Bounds from an interruption until the backlog is gone. */
-  readonly catchUp?: QueueBounds | undefined;
   /** Checks whether an interruption has begun; null if the last answer is recent. */
   readonly verify?: () => Promise<void> | null;
 }
@@ -20,14 +30,17 @@ interface QueueGroupOptions {
 /**
  * The queues for one dependency, such as the database. An interruption of the dependency stops the
  * clocks of its queues. Afterwards the waiters are a backlog, not overload: wider bounds apply
- * until all queues have been empty once, or until a waiter has timed out.
+ * until all queues have been empty once, or until a waiter has timed out. The bounds follow from
+ * the length of the interruption and from the rate of admissions before it.
  */
 export class QueueGroup {
   readonly #options: QueueGroupOptions;
-  readonly #queues: Semaphore[] = [];
+  readonly #queues = new Set<Semaphore>();
   #isAway = false;
   #isDown = false;
-  #isCatchingUp = false;
+  #awaySinceMs = 0;
+  /** Length of the interruption whose backlog remains, in milliseconds; 0 without one. */
+  #lengthMs = 0;
   /** Work after which the dependency can serve its full load again; null if there is none. */
   #recovery: Promise<unknown> | null = null;
 
@@ -40,24 +53,47 @@ export class QueueGroup {
     return this.#isAway;
   }
 
-  /** The wider bounds while they apply, otherwise null. */
-  get catchUp(): QueueBounds | null {
-    return this.#isCatchingUp ? (this.#options.catchUp ?? CATCH_UP) : null;
+  /** True from an interruption until its backlog is gone. */
+  get isCatchingUp(): boolean {
+    return this.#lengthMs > 0;
+  }
+
+  /**
+   * Length of the interruption that lasts, or whose backlog remains, in milliseconds; 0 without
+   * one.
+   */
+  get interruptedMs(): number {
+    if (!this.#isAway) return this.#lengthMs;
+    return Math.max(this.#lengthMs, performance.now() - this.#awaySinceMs);
+  }
+
+  /** Number of waiters with a timeout, and of reservations, in all queues. */
+  get backlog(): number {
+    let backlog = 0;
+    for (const queue of this.#queues) backlog += queue.backlog;
+    return backlog;
   }
 
   add(queue: Semaphore): void {
-    this.#queues.push(queue);
+    this.#queues.add(queue);
   }
 
-  /** Starts an interruption. */
-  pause(): void {
+  /** Removes a queue without waiters. */
+  remove(queue: Semaphore): void {
+    this.#queues.delete(queue);
+  }
+
+  /** Starts an interruption. @param sinceMs its begin, if it is noticed only now */
+  pause(sinceMs = performance.now()): void {
     this.#isAway = true;
-    this.#isCatchingUp = true;
+    this.#awaySinceMs = sinceMs;
+    this.#lengthen(INTERRUPTION_MS_MIN);
     for (const queue of this.#queues) queue.pause();
   }
 
   /** Rejects all waiters, each with its own error, because the interruption takes too long. */
   reject(errorOf: () => Error): void {
+    this.#lengthMs = this.interruptedMs;
     this.#isAway = false;
     this.#isDown = true;
     for (const queue of this.#queues) queue.reject(errorOf);
@@ -66,6 +102,9 @@ export class QueueGroup {
 
   /** Ends the interruption. */
   resume(): void {
+    this.#lengthMs = this.interruptedMs;
+    // The time limits of present waiters follow from its whole length.
+    if (this.#isAway) for (const queue of this.#queues) queue.extend();
     this.#isAway = false;
     this.#isDown = false;
     for (const queue of this.#queues) queue.resume();
@@ -77,7 +116,7 @@ export class QueueGroup {
    * well.
    */
   recover(recovery: Promise<unknown>): void {
-    this.#isCatchingUp = true;
+    this.#lengthen(INTERRUPTION_MS_MIN);
     this.#recovery = recovery;
     const recovered = (): void => {
       if (this.#recovery !== recovery) return;
@@ -85,27 +124,36 @@ export class QueueGroup {
       this.settle();
     };
     recovery.then(recovered, recovered);
-    if (this.#isAway) return;
-    for (const queue of this.#queues) {
-      queue.pause();
-      queue.resume();
-    }
+    for (const queue of this.#queues) queue.extend();
   }
 
   /** Called by a queue when its backlog is gone. */
   settle(): void {
-    if (this.#isAway || this.#isDown || this.#recovery !== null) return;
-    if (this.#queues.every(({ backlog }) => backlog === 0)) this.#isCatchingUp = false;
+    if (this.#lengthMs === 0 || this.#isAway || this.#isDown || this.#recovery !== null) return;
+    if (this.backlog === 0) this.#lengthMs = 0;
   }
 
-  /** Called before waiters time out, because an interruption may have begun unnoticed. */
+  /**
+   * Called before waiters time out, and before one is rejected because a queue is full: an
+   * interruption may have begun unnoticed. Null if the last answer of the dependency is recent.
+   */
   verify(): Promise<void> | null {
-    return this.#options.verify?.() ?? null;
+    const begunMs = performance.now();
+    const verified = this.#options.verify?.() ?? null;
+    if (verified === null) return null;
+    return verified.then(() => {
+      const ms = performance.now() - begunMs;
+      if (ms > SILENT_MS && !this.#isDown) this.#lengthen(ms);
+    });
   }
 
   /** Called by a queue when a waiter timed out: the dependency is overloaded, not catching up. */
   reportTimeout(): void {
-    if (this.#recovery === null) this.#isCatchingUp = false;
+    if (this.#recovery === null) this.#lengthMs = 0;
+  }
+
+  #lengthen(ms: number): void {
+    this.#lengthMs = Math.max(this.#lengthMs, ms);
   }
 }
 
@@ -126,37 +174,80 @@ interface Waiter {
   dueMs: number;
 }
 
+const SECOND_MS = 1_000;
+
+/** Weight of an earlier rate in the next second. */
+const DECAY = 0.9;
+
+/** Events per second, as the highest rate of the last seconds: an interruption has none. */
+class Meter {
+  #count = 0;
+  #sinceMs = performance.now();
+  #perSecond = 0;
+
+  count(): void {
+    this.#roll();
+    this.#count += 1;
+  }
+
+  get perSecond(): number {
+    return Math.max(this.#perSecond, this.#count);
+  }
+
+  #roll(): void {
+    const ms = performance.now() - this.#sinceMs;
+    if (ms < SECOND_MS) return;
+    this.#perSecond = Math.max((this.#count * SECOND_MS) / ms, this.#perSecond * DECAY);
+    this.#count = 0;
+    this.#sinceMs += ms;
+  }
+}
+
 /** Maximum by which Node fires a timer early, in milliseconds. */
 const TIMER_MS = 1;
 
 /**
- * A counting semaphore with a bounded FIFO queue. The clock of the queue stops during interruptions
+ * A counting semaphore with bounded FIFO queues. The clock of the queue stops during interruptions
  * of its group, so an interruption does not use up the timeout of a waiter.
  */
 export class Semaphore {
   readonly #permits: number;
   readonly #ownBounds: QueueBounds;
   readonly #group: QueueGroup;
+  readonly #meter = new Meter();
+  readonly #perSecond: () => number;
   #inUse = 0;
   #counted = 0;
   #backlog = 0;
+  #reserved = 0;
   readonly #priority = new Set<Waiter>();
+  readonly #untimed = new Set<Waiter>();
   readonly #others = new Set<Waiter>();
+  /** True if an untimed waiter is next. */
+  #isUntimedNext = true;
   /** Reading of the clock at the last pause. */
   #pausedAtMs = 0;
   /** `performance.now()` at which the clock was started; null while it is stopped. */
-  #runsSince: number | null = performance.now();
+  #runsSince: number | null;
   #timer: NodeJS.Timeout | undefined;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
   /**
    * @param permits 0 for no limit
    * @param group the queues for the same dependency; by default nothing interrupts this queue
+   * @param perSecond the rate by which a backlog is bounded; by default that of this semaphore
    */
-  constructor(permits: number, bounds: QueueBounds, group: QueueGroup = new QueueGroup()) {
+  constructor(
+    permits: number,
+    bounds: QueueBounds,
+    group: QueueGroup = new QueueGroup(),
+    perSecond?: () => number,
+  ) {
     this.#permits = permits;
     this.#ownBounds = bounds;
     this.#group = group;
+    this.#perSecond = perSecond ?? (() => this.perSecond);
+    this.#runsSince = group.isAway ? null : performance.now();
     group.add(this);
   }
 
@@ -165,26 +256,52 @@ export class Semaphore {
   }
 
   get waiting(): number {
-    return this.#priority.size + this.#others.size;
+    return this.#priority.size + this.#untimed.size + this.#others.size;
   }
 
-  /** Number of waiters with a timeout. */
+  /** Permits granted per second, as the highest rate of the last seconds. */
+  get perSecond(): number {
+    return this.#meter.perSecond;
+  }
+
+  /** Number of waiters with a timeout, and of reservations. */
   get backlog(): number {
-    return this.#backlog;
+    return this.#backlog + this.#reserved;
+  }
+
+  /** True without permits in use, waiters and reservations. */
+  get isIdle(): boolean {
+    return this.#inUse === 0 && this.waiting === 0 && this.#reserved === 0;
   }
 
   /** True if `acquire` would return null at once. */
   get isFull(): boolean {
-    return !this.#isFree() && this.#counted >= this.#bounds.waitingMax;
+    if (this.#permits === 0 && !this.#group.isAway) return false;
+    const free = this.#isFree() ? this.#permits - this.#inUse : 0;
+    return this.#counted + this.#reserved >= free + this.#bounds.waitingMax;
   }
 
   /**
-   * Acquires a permit without waiting; null if none is free.
-   * @param permits the limit for this call, where it differs
+   * Reserves a permit, or a place in the queue, for an `acquire` that follows the release of the
+   * reservation; null if the queue is full.
    */
-  tryAcquire(permits = this.#permits): Release | null {
-    if (!this.#isFree(permits)) return null;
+  reserve(): Release | null {
+    if (this.isFull) return null;
+    this.#reserved += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#reserved -= 1;
+      if (this.backlog === 0) this.#group.settle();
+    };
+  }
+
+  /** Acquires a permit without waiting, even if it is reserved; null if none is free. */
+  tryAcquire(): Release | null {
+    if (!this.#isFree()) return null;
     this.#inUse += 1;
+    this.#meter.count();
     let isHeld = true;
     return () => {
       if (!isHeld) return;
@@ -202,12 +319,17 @@ export class Semaphore {
   async acquire(options: AcquireOptions = {}): Promise<Release | null> {
     const { signal, hasPriority = false, isUntimed = false } = options;
     signal?.throwIfAborted();
+    const isCounted = !hasPriority && !isUntimed;
+    if (isCounted && this.isFull) {
+      await this.#group.verify();
+      signal?.throwIfAborted();
+      if (this.isFull) return null;
+    }
     const release = this.tryAcquire();
     if (release !== null) return release;
-    const isCounted = !hasPriority && !isUntimed;
-    const { waitingMax, waitMs } = this.#bounds;
-    if (isCounted && this.#counted >= waitingMax) return null;
-    const queue = hasPriority ? this.#priority : this.#others;
+    const { waitMs } = this.#bounds;
+    const patient = isUntimed ? this.#untimed : this.#others;
+    const queue = hasPriority ? this.#priority : patient;
     if (isCounted) this.#counted += 1;
     if (!isUntimed) this.#backlog += 1;
     return new Promise((resolve, reject) => {
@@ -218,7 +340,7 @@ export class Semaphore {
         if (!isUntimed) this.#backlog -= 1;
         if (this.#backlog > 0) return;
         this.#disarm();
-        this.#group.settle();
+        if (this.#reserved === 0) this.#group.settle();
       };
       const waiter: Waiter = {
         admit: () => {
@@ -247,7 +369,12 @@ export class Semaphore {
     this.#pausedAtMs = this.#nowMs();
     this.#runsSince = null;
     this.#disarm();
-    const dueMs = this.#pausedAtMs + this.#bounds.waitMs;
+    this.extend();
+  }
+
+  /** Applies the present time limit to the present waiters, from now on. */
+  extend(): void {
+    const dueMs = this.#nowMs() + this.#bounds.waitMs;
     for (const waiter of this.#all()) waiter.dueMs = Math.max(waiter.dueMs, dueMs);
   }
 
@@ -264,30 +391,39 @@ export class Semaphore {
     for (const waiter of [...this.#all()]) waiter.reject(errorOf());
   }
 
-  #isFree(permits = this.#permits): boolean {
-    return !this.#group.isAway && (permits === 0 || this.#inUse < permits);
+  #isFree(): boolean {
+    return !this.#group.isAway && (this.#permits === 0 || this.#inUse < this.#permits);
   }
 
   get #bounds(): QueueBounds {
-    const { catchUp } = this.#group;
-    if (catchUp === null) return this.#ownBounds;
+    const ms = this.#group.interruptedMs;
+    if (ms === 0) return this.#ownBounds;
+    const { waitingMax, waitMs } = this.#ownBounds;
     return {
-      waitingMax: Math.max(this.#ownBounds.waitingMax, catchUp.waitingMax),
-      waitMs: Math.max(this.#ownBounds.waitMs, catchUp.waitMs),
+      waitingMax: waitingMax + Math.ceil((BACKLOG * this.#perSecond() * ms) / SECOND_MS),
+      waitMs: Math.max(waitMs, BACKLOG_TIME * ms),
     };
   }
 
   *#all(): Iterable<Waiter> {
     yield* this.#priority;
+    yield* this.#untimed;
     yield* this.#others;
   }
 
   #fill(): void {
     while (this.#isFree()) {
-      const [next] = this.#priority.size > 0 ? this.#priority : this.#others;
+      const [next] = this.#priority.size > 0 ? this.#priority : this.#nextQueue();
       if (next === undefined) return;
       next.admit();
     }
+  }
+
+  /** Untimed waiters and the others take turns: many long answers would delay the short ones. */
+  #nextQueue(): ReadonlySet<Waiter> {
+    const isUntimed = this.#others.size === 0 || (this.#isUntimedNext && this.#untimed.size > 0);
+    this.#isUntimedNext = !isUntimed;
+    return isUntimed ? this.#untimed : this.#others;
   }
 
   #nowMs(): number {

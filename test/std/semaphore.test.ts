@@ -12,8 +12,8 @@ const HOUR_MS = 3_600_000;
 const GONE = new Error('connect ECONNREFUSED');
 
 /** A semaphore whose dependency only the test interrupts. */
-function semaphoreWith(most: number, usual: QueueBounds, catchUp: QueueBounds) {
-  const group = new QueueGroup({ catchUp });
+function semaphoreWith(most: number, usual: QueueBounds) {
+  const group = new QueueGroup();
   const semaphore = new Semaphore(most, usual, group);
   const entered: string[] = [];
   const enter = async (name: string, options?: AcquireOptions) => {
@@ -64,7 +64,7 @@ t.test('a waiter that timed out or was aborted takes no slot', async (t) => {
 
 t.test('the priority queue goes first; its waiters and untimed ones are not counted', async (t) => {
   const bounds = { waitingMax: 1, waitMs: HOUR_MS };
-  const { semaphore, entered, enter } = semaphoreWith(1, bounds, bounds);
+  const { semaphore, entered, enter } = semaphoreWith(1, bounds);
   const release = semaphore.tryAcquire();
   const waiting = [
     enter('patient', { isUntimed: true }),
@@ -79,12 +79,8 @@ t.test('the priority queue goes first; its waiters and untimed ones are not coun
 });
 
 t.test('an interruption uses up no time limit, and lets more wait, in their order', async (t) => {
-  const catchUp = { waitingMax: 3, waitMs: HOUR_MS };
-  const { group, semaphore, entered, enter } = semaphoreWith(
-    1,
-    { waitingMax: 1, waitMs: 20 },
-    catchUp,
-  );
+  const usual = { waitingMax: 1, waitMs: 20 };
+  const { group, semaphore, entered, enter } = semaphoreWith(1, usual);
   const release = semaphore.tryAcquire();
   const before = enter('before');
   group.pause();
@@ -98,12 +94,44 @@ t.test('an interruption uses up no time limit, and lets more wait, in their orde
   group.resume();
   for (const each of [before, ...parked]) (await each)?.();
   t.same(entered, ['too many refused', 'before', 'a', 'b']);
-  t.same([semaphore.waiting, group.catchUp], [0, null]);
+  t.same([semaphore.waiting, group.isCatchingUp], [0, false]);
 });
+
+t.test('twice the requests of an interruption may wait, by the rate before it', async (t) => {
+  const { group, semaphore, entered, enter } = semaphoreWith(0, { waitingMax: 0, waitMs: 1 });
+  for (let request = 0; request < 50; request += 1) semaphore.tryAcquire()?.();
+  group.pause();
+  const parked = Array.from({ length: 100 }, (_, at) => enter(String(at)));
+  await enter('too many');
+  t.same(entered, ['too many refused']);
+  group.resume();
+  await Promise.all(parked);
+  t.same(entered.slice(1), Array.from(parked.keys(), String), 'in their order');
+});
+
+t.test(
+  'a request that has reserved a place finds one, and no other request takes it',
+  async (t) => {
+    const { semaphore, entered, enter } = semaphoreWith(1, { waitingMax: 1, waitMs: HOUR_MS });
+    const [running, waiting] = [semaphore.reserve(), semaphore.reserve()];
+    t.equal(semaphore.reserve(), null);
+    await enter('too many');
+    running?.();
+    running?.();
+    const release = await enter('running');
+    waiting?.();
+    const queued = enter('queued');
+    await enter('one more');
+    release?.();
+    (await queued)?.();
+    t.same(entered, ['too many refused', 'running', 'one more refused', 'queued']);
+    t.ok(semaphore.isIdle);
+  },
+);
 
 t.test('the wider bounds hold until all queues were empty at once', async (t) => {
   const usual = { waitingMax: 1, waitMs: HOUR_MS };
-  const { group, semaphore, enter } = semaphoreWith(1, usual, { waitingMax: 3, waitMs: HOUR_MS });
+  const { group, semaphore, enter } = semaphoreWith(1, usual);
   const other = new Semaphore(1, usual, group);
   const [release, inside] = [semaphore.tryAcquire(), other.tryAcquire()];
   group.pause();
@@ -114,19 +142,15 @@ t.test('the wider bounds hold until all queues were empty at once', async (t) =>
   t.ok(semaphore.isFull);
   release?.();
   for (const each of waiting) (await each)?.();
-  t.not(group.catchUp, null, 'another queue has a waiter');
+  t.ok(group.isCatchingUp, 'another queue has a waiter');
   inside?.();
   (await behind)?.();
-  t.equal(group.catchUp, null);
+  t.notOk(group.isCatchingUp);
 });
 
 t.test('a database that is back and too slow for its backlog is overload', async (t) => {
-  const catchUp = { waitingMax: 9, waitMs: 20 };
-  const { group, semaphore, entered, enter } = semaphoreWith(
-    1,
-    { waitingMax: 1, waitMs: 1 },
-    catchUp,
-  );
+  const usual = { waitingMax: 1, waitMs: 1 };
+  const { group, semaphore, entered, enter } = semaphoreWith(1, usual);
   // A queue whose waiters may wait longer.
   const other = new Semaphore(1, { waitingMax: 1, waitMs: HOUR_MS }, group);
   const release = other.tryAcquire();
@@ -137,7 +161,7 @@ t.test('a database that is back and too slow for its backlog is overload', async
   group.resume();
   await Promise.all(waiting);
   t.same([entered, other.waiting], [['a refused', 'b refused'], 1]);
-  t.equal(group.catchUp, null, 'newcomers are refused as at any time');
+  t.notOk(group.isCatchingUp, 'newcomers are refused as at any time');
   release?.();
   await behind;
 });
@@ -154,27 +178,35 @@ t.test('no time limit ends before it is known that the database is still there',
   t.not(await waiting, null);
 });
 
+t.test('nobody is refused before it is known that the database is still there', async (t) => {
+  const group: QueueGroup = new QueueGroup({ verify: async () => group.pause() });
+  const semaphore = new Semaphore(1, { waitingMax: 0, waitMs: HOUR_MS }, group);
+  const release = semaphore.tryAcquire();
+  const waiting = semaphore.acquire();
+  await until('it waits', () => semaphore.waiting === 1);
+  group.resume();
+  release?.();
+  t.not(await waiting, null);
+});
+
 t.test('the backlog is not over before the connections are made', async (t) => {
   const usual = { waitingMax: 1, waitMs: HOUR_MS };
-  const { group } = semaphoreWith(1, usual, usual);
+  const { group } = semaphoreWith(1, usual);
   const warm = Promise.withResolvers<void>();
   group.pause();
   group.recover(warm.promise);
   group.resume();
   group.settle();
   group.reportTimeout();
-  t.not(group.catchUp, null);
+  t.ok(group.isCatchingUp);
   warm.resolve();
   await warm.promise;
-  t.equal(group.catchUp, null);
+  t.notOk(group.isCatchingUp);
 });
 
 t.test('a move to another server extends the time limits of present waiters', async (t) => {
   const usual = { waitingMax: 1, waitMs: 20 };
-  const { group, semaphore, entered, enter } = semaphoreWith(1, usual, {
-    ...usual,
-    waitMs: HOUR_MS,
-  });
+  const { group, semaphore, entered, enter } = semaphoreWith(1, usual);
   const release = semaphore.tryAcquire();
   const waiting = enter('a');
   const warm = Promise.withResolvers<void>();
@@ -189,7 +221,7 @@ t.test('a move to another server extends the time limits of present waiters', as
 
 t.test('all waiters are rejected once the database was away for too long', async (t) => {
   const usual = { waitingMax: 9, waitMs: HOUR_MS };
-  const { group, semaphore } = semaphoreWith(1, usual, usual);
+  const { group, semaphore } = semaphoreWith(1, usual);
   const release = semaphore.tryAcquire();
   const queued = failureOf(semaphore.acquire());
   group.pause();

@@ -7,6 +7,7 @@ import type { Database } from '../../db/schema.ts';
 import { sharedLoad } from '../../db/shared-work.ts';
 import { Problem } from '../../errors.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
+import { type QueueGroup, Semaphore } from '../../std/semaphore.ts';
 import type { Principal } from '../credentials.ts';
 import {
   authUnavailable,
@@ -131,6 +132,12 @@ export async function verifyKey(
   return { kind: 'key', id: publicId, scopes, expiresAt, limits };
 }
 
+/**
+ * Concurrent lookups of keys that are not cached. A request looks up its key before the gate, and
+ * ids may be guessed: half of the default connections stay free for admitted requests.
+ */
+const LOOKUPS_MAX = 4;
+
 /** Looks up a key as of a revision check: every earlier revocation is seen. */
 type KeysAtRevision = (
   newest: NewestRevision,
@@ -144,10 +151,25 @@ type KeysAtRevision = (
  * id, so that response times do not reveal which keys exist. Concurrent requests with one key share
  * a lookup.
  * @param entriesMax maximum number of keys, about 500 bytes each
+ * @param queues queues of the database: a lookup waits as long as it is away
  */
-export function cachedKeys(db: Kysely<Database>, entriesMax: number): KeysAtRevision {
+export function cachedKeys(
+  db: Kysely<Database>,
+  entriesMax: number,
+  queues?: QueueGroup,
+): KeysAtRevision {
   const cache = new Map<string, KeyRecord>();
   const shareLookup = sharedLoad<KeyRecord | undefined>();
+  // The deadlines of the requests end their waits.
+  const lookups = new Semaphore(LOOKUPS_MAX, { waitingMax: 0, waitMs: 0 }, queues);
+  const findOne = async (publicId: string): Promise<KeyRecord | undefined> => {
+    const release = await lookups.acquire({ isUntimed: true });
+    try {
+      return await findKey(db, publicId);
+    } finally {
+      release?.();
+    }
+  };
   let version = '';
   return async (newest, publicId, digest) => {
     const current = `${newest.epoch}.${newest.keysVersion}`;
@@ -159,7 +181,7 @@ export function cachedKeys(db: Kysely<Database>, entriesMax: number): KeysAtRevi
     if (isDigestOf(found, digest)) return found;
     // The lookup begins after the revision check, so it cannot miss an earlier revocation.
     const lookup = `${current} ${publicId} ${Buffer.from(digest).toString('base64')}`;
-    const record = await shareLookup(lookup, () => findKey(db, publicId));
+    const record = await shareLookup(lookup, () => findOne(publicId));
     // Another request may have seen a newer version and cleared the cache.
     if (record === undefined || current !== version) return record;
     cache.set(publicId, record);

@@ -151,9 +151,10 @@ const limitsText = (limits: RequestLimits): string =>
     [
       'Each credential has a rate limit and a concurrency limit; `GET /v3/me` returns both. The',
       'headers `RateLimit-Policy` and `RateLimit` report the rate limit, except when the',
-      'credential, its scope or the address is rejected. A request beyond a limit gets 429 with',
-      '`Retry-After`; retry it after that time. A network that sent too many invalid credentials',
-      'gets 429 as well, until `Retry-After` has passed.',
+      'credential or the address is rejected. A request without the required scope counts as any',
+      'other. A request beyond a limit gets 429 with `Retry-After`; retry it after that time. A',
+      'network that sent too many invalid credentials gets 429 as well, until `Retry-After` has',
+      'passed.',
     ],
   );
 

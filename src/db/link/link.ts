@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-import { type QueueBounds, QueueGroup } from '../../std/semaphore.ts';
+import { QueueGroup } from '../../std/semaphore.ts';
 import {
   type DatabaseFailure,
   databaseFailureOf,
@@ -46,8 +46,6 @@ export interface LinkOptions {
   readonly silenceMs: number;
   /** Longest wait of requests while the database is away, in milliseconds. */
   readonly awayMs?: number | undefined;
-  /** Bounds of the queues until the backlog of an interruption is gone. */
-  readonly catchUp?: QueueBounds | undefined;
   /** Replaces the connections of the pool: those of earlier epochs may be broken. */
   readonly renewPool: () => Promise<unknown>;
   /** Called after successful checks, about once a second. */
@@ -194,7 +192,7 @@ export class Link {
     if (first === undefined) throw new Error('a database has at least one server');
     this.#options = options;
     this.#url = first;
-    this.queues = new QueueGroup({ catchUp: options.catchUp, verify: () => this.verify() });
+    this.queues = new QueueGroup({ verify: () => this.verify() });
   }
 
   get state(): LinkState {
@@ -524,7 +522,7 @@ export class Link {
     this.#awaySinceMs = sinceMs;
     this.#restored = Promise.withResolvers();
     this.#setState('away', error);
-    this.queues.pause();
+    this.queues.pause(sinceMs);
     this.#notify(null);
     const leftMs = (this.#options.awayMs ?? AWAY_MS) - (performance.now() - sinceMs);
     this.#awayTimer = setTimeout(() => this.#failWaiters(), Math.max(0, leftMs));

@@ -60,8 +60,6 @@ interface AuthOptions {
   readonly settings: AuthSettings;
   readonly lag?: Lag;
   readonly onChecked?: OnCredentialCheck;
-  /** Waits for the slot that a database query requires. */
-  readonly acquireSlot?: (request: FastifyRequest) => Promise<void>;
 }
 
 /** Maximum number of cached keys; a typical operator has dozens. */
@@ -123,7 +121,7 @@ function accessOf({ routeOptions }: FastifyRequest): Access {
 /** Returns the key lookup of a request. */
 function keyFinder(db: Kysely<Database>, link?: Link): (request: FastifyRequest) => FindApiKey {
   if (!link) return () => (id) => findKey(db, id);
-  const keysAt = cachedKeys(db, CACHED_KEYS_MAX);
+  const keysAt = cachedKeys(db, CACHED_KEYS_MAX, link.queues);
   return ({ context }) =>
     async (id, digest) =>
       keysAt(await context.newest, id, digest);
@@ -146,10 +144,19 @@ function scopeRefusal(access: Exclude<Access, 'none'>, held: ReadonlySet<string>
   return allows(held, access.scope) ? null : insufficientScope(access.scope);
 }
 
+/** The refusal of a request whose principal lacks the scope of its route; else null. */
+function missingScope(request: FastifyRequest): Problem | null {
+  const { principal } = request.context;
+  const access = principal === null ? 'none' : accessOf(request);
+  return principal === null || access === 'none' ? null : scopeRefusal(access, principal.scopes);
+}
+
 /** Checks of credentials and scopes. */
 export interface Credentials {
-  /** Hook: checks the credential and the scope before the body is parsed. */
+  /** Hook: checks the credential before the body is parsed. */
   readonly check: onRequestAsyncHookHandler;
+  /** Hook: checks the scope, after the limits of the principal. */
+  readonly checkScope: onRequestHookHandler;
   /**
    * Checks the credential again after a wait, because it may have expired or been revoked.
    * @throws Problem like the first check
@@ -168,7 +175,7 @@ export async function credentialsOf(
   app: FastifyInstance,
   options: AuthOptions,
 ): Promise<Credentials> {
-  const { db, link, settings, lag, onChecked = () => {}, acquireSlot } = options;
+  const { db, link, settings, lag, onChecked = () => {} } = options;
   const source = await keySourceOf(settings);
   const verifyToken = source ? await tokenVerifier(app, source, rulesOf(settings)) : rejectTokens;
   const keyFinderOf = keyFinder(db, link);
@@ -184,7 +191,6 @@ export async function credentialsOf(
     const { place, text } = credentialOf(request.raw.rawHeaders, takesBasic, request.url);
     if (place === 'token') return verifyToken(request);
     request.context.keyId = publicIdOf(text);
-    if (acquireSlot && request.context.keyId !== null) await acquireSlot(request);
     return verifyKey(findKeyOf(request), text, place);
   };
   const authenticateReported = (request: FastifyRequest): Promise<Principal> => {
@@ -211,8 +217,10 @@ export async function credentialsOf(
       const { context } = request;
       context.principal = await authenticateReported(request);
       if (link) void context.newest;
-      const refusal = scopeRefusal(access, context.principal.scopes);
-      if (refusal !== null) throw reportMissingScope(request, refusal);
+    },
+    checkScope: (request, _reply, done) => {
+      const refusal = missingScope(request);
+      done(refusal === null ? undefined : reportMissingScope(request, refusal));
     },
     verifyAgain: (request) => {
       request.context.resetNewest();

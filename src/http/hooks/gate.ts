@@ -1,12 +1,21 @@
-import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { OutgoingHttpHeaders } from 'node:http';
+import type {
+  FastifyReply,
+  FastifyRequest,
+  onRequestHookHandler,
+  preValidationHookHandler,
+} from 'fastify';
 import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem } from '../../errors.ts';
-import { type QueueBounds, type QueueGroup, type Release, Semaphore } from '../../std/semaphore.ts';
+import type { Gate } from '../../limits/gate.ts';
+import type { Limits } from '../../limits/limits.ts';
+import { type QueueBounds, type Release, Semaphore } from '../../std/semaphore.ts';
 import { isOpen, isWaiting } from '../context.ts';
 import { corsHeaders } from '../cors.ts';
 import type { Refusals } from '../edge/refuse.ts';
 import { hasOneHost, SECURITY_HEADERS } from '../head.ts';
 import { shownPath } from '../problems.ts';
+import { beyondLimits, knownPrincipal } from './limits.ts';
 
 const overloaded = (): Problem =>
   new Problem('overloaded', 'Too many requests are being answered; try again after Retry-After');
@@ -23,6 +32,7 @@ function sendAtOnce(
   const body = problemBody(problem, shownPath(request.url), request.id);
   reply.hijack();
   reply.raw.writeHead(problem.statusCode, {
+    ...(reply.getHeaders() as OutgoingHttpHeaders),
     ...SECURITY_HEADERS,
     ...corsHeaders(origins, request.headers),
     'x-request-id': request.id,
@@ -35,62 +45,72 @@ function sendAtOnce(
 }
 
 /**
- * Hook: rejects a request at once if the gate and its queue are full. It runs before any other
- * work, because most requests are rejections under overload.
+ * Hook: rejects a request at once if the gate and its queue are full, or if its principal is known
+ * to be beyond its limits. It runs before any other work, because most requests are rejections
+ * under overload. An admitted request has a reservation during its checks.
  * @param origins the allowed origins of pages, which must be able to read the rejection
  */
-export const shedLoad =
-  (gate: Semaphore, refusals: Refusals, origins: ReadonlySet<string>): onRequestHookHandler =>
-  (request, reply, done) => {
-    // Invalid HTTP is rejected by a later hook, which also closes the connection.
-    if (!gate.isFull || bypassesGate(request) || !hasOneHost(request.raw)) return done();
-    const problem = overloaded();
-    request.context.failure = problem;
-    if (refusals.cancel(request.raw.socket)) reply.raw.shouldKeepAlive = false;
-    sendAtOnce(request, reply, problem, origins);
+export function shedLoad(
+  limits: Limits,
+  refusals: Refusals,
+  origins: ReadonlySet<string>,
+): onRequestHookHandler {
+  const { gate } = limits;
+  /** The rejection of a request; null for one that has a reservation now, or needs none. */
+  const rejection = (request: FastifyRequest, reply: FastifyReply): Problem | null => {
+    const known = knownPrincipal(limits, request);
+    if (!isWaiting(request)) {
+      const reserved = gate.reserve(known?.name ?? null);
+      if (reserved === null) return overloaded();
+      request.context.holdPlace(reserved);
+    }
+    return known && beyondLimits(limits, request, reply, known);
   };
-
-/** Stores the slot of a request. It is released with the response or the disconnection. */
-function setSlot({ context }: FastifyRequest, release: Release | null): void {
-  if (release === null) throw overloaded();
-  context.needsSlot = false;
-  context.releaseSlot = release;
-  context.work.onEnd(release);
+  return (request, reply, done) => {
+    // Invalid HTTP is rejected by a later hook, which also closes the connection.
+    if (isOpen(request) || !hasOneHost(request.raw)) return done();
+    const settle = (problem: Problem | null): void => {
+      if (problem === null) {
+        done();
+        return;
+      }
+      request.context.failure = problem;
+      request.context.releasePlace();
+      if (refusals.cancel(request.raw.socket)) reply.raw.shouldKeepAlive = false;
+      sendAtOnce(request, reply, problem, origins);
+    };
+    const problem = rejection(request, reply);
+    const verified = problem?.code === 'overloaded' ? gate.verify() : null;
+    if (verified === null) return settle(problem);
+    void verified.then(() => settle(rejection(request, reply)));
+  };
 }
 
-/**
- * Waits for a slot, for a request that arrived while the database was unavailable.
- * @throws Problem `overloaded`; `database_unavailable` if the outage takes too long
- */
-export const acquireSlot =
-  (gate: Semaphore) =>
-  async (request: FastifyRequest): Promise<void> => {
-    const { needsSlot, work } = request.context;
-    if (needsSlot) setSlot(request, await gate.acquire({ signal: work.signal }));
-  };
+/** Hook: releases the reservation of a request whose body has not arrived. */
+export const waitForBody = (request: FastifyRequest): void => {
+  const { context } = request;
+  if (context.body?.isWhole === false) context.releasePlace();
+};
 
 /**
- * Hook: admits requests, at once or after a short wait in a queue. During a database outage a
- * request continues without a slot until it needs the database, so that an invalid credential is
- * still rejected. Runs before the credential check.
+ * Hook: admits requests to a place of the gate, at once or after a short wait in its queue. It runs
+ * when the body has arrived, because a place is for computing.
  */
-export const waitForAdmission =
-  (gate: Semaphore, queues: QueueGroup): onRequestHookHandler =>
+export const takePlace =
+  (gate: Gate): preValidationHookHandler =>
   (request, _reply, done) => {
     if (bypassesGate(request)) return done();
-    const release = gate.tryAcquire();
-    request.context.needsSlot = release === null;
-    if (release !== null) setSlot(request, release);
-    if (release !== null || queues.isAway) return done();
-    acquireSlot(gate)(request).then(() => done(), done);
-  };
-
-/** Hook: waits for the slot that a request still needs after its credential check. */
-export const requireAdmission =
-  (gate: Semaphore): onRequestHookHandler =>
-  (request, _reply, done) => {
-    if (request.context.needsSlot) acquireSlot(gate)(request).then(() => done(), done);
-    else done();
+    const { context } = request;
+    const { limitName, work } = context;
+    // In the same turn, so that no other request takes what it had reserved.
+    context.releasePlace();
+    const begin = (place: Release | null): void => {
+      if (place !== null) context.holdPlace(place);
+      done(place === null ? overloaded() : undefined);
+    };
+    const place = gate.tryAcquire(limitName);
+    if (place !== null) begin(place);
+    else gate.acquire(limitName, { signal: work.signal }).then(begin, done);
   };
 
 /**

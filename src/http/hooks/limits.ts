@@ -1,8 +1,9 @@
+import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { principalName } from '../../auth/credentials.ts';
 import { Problem } from '../../errors.ts';
 import { monotonicMs, type Rate, type RateDecision } from '../../limits/bucket.ts';
-import { clientNetwork, type Limits } from '../../limits/limits.ts';
+import { clientNetwork, type KnownPrincipal, type Limits } from '../../limits/limits.ts';
 import { isOpen, isWaiting } from '../context.ts';
 import type { OnCredentialCheck } from './auth.ts';
 
@@ -53,26 +54,57 @@ export const countFailures =
   (limits: Limits): OnCredentialCheck =>
   (request, { refusal }) => {
     // A request without a credential is not a guess.
-    const isGuess = refusal?.statusCode === 401 && hasCredential(request);
-    if (isGuess) limits.countFailure(request.context.network, monotonicMs());
+    if (refusal?.statusCode !== 401 || !hasCredential(request)) return;
+    limits.countFailure(request.context.network, monotonicMs());
+    limits.known.delete(request.context.credential);
   };
 
-/** Hook: enforces the rate and concurrency limits of the principal, after the credential check. */
+/** The principal that the credential of a request had at its last check; null if unknown. */
+export function knownPrincipal(
+  limits: Limits,
+  { headers, context }: FastifyRequest,
+): KnownPrincipal | null {
+  const text = headers['x-api-key'] ?? headers.authorization;
+  if (typeof text !== 'string') return null;
+  context.credential = hash('sha256', text, 'base64');
+  return limits.known.get(context.credential) ?? null;
+}
+
+/**
+ * Counts a request of a principal, and enforces its rate and concurrency limits.
+ * @returns the rejection of a request beyond them
+ */
+export function beyondLimits(
+  limits: Limits,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { name, limits: own }: KnownPrincipal,
+): Problem | null {
+  const { context } = request;
+  context.limitName = name;
+  const verdict = limits.takeRequest(name, own, monotonicMs());
+  if (verdict !== null) {
+    setRateHeaders(reply, own, verdict);
+    if (!verdict.isAllowed) return tooFast(own, verdict);
+  }
+  if (isWaiting(request)) return null;
+  const release = limits.concurrency.acquire(name, own.concurrent);
+  if (release === null) return tooMany(own.concurrent);
+  context.work.onEnd(release);
+  return null;
+}
+
+/**
+ * Hook: enforces the rate and concurrency limits of a principal, unless that was done before its
+ * credential check. Each verified request counts, also one that lacks the scope.
+ */
 export const limitPrincipal =
   (limits: Limits): onRequestHookHandler =>
   (request, reply, done) => {
-    const { principal, work } = request.context;
+    const { principal, credential, limitName } = request.context;
     if (principal === null) return done();
-    const name = principalName(principal);
-    const own = limits.effective(principal.limits);
-    const verdict = limits.takeRequest(name, own, monotonicMs());
-    if (verdict !== null) {
-      setRateHeaders(reply, own, verdict);
-      if (!verdict.isAllowed) throw tooFast(own, verdict);
-    }
-    if (isWaiting(request)) return done();
-    const release = limits.concurrency.acquire(name, own.concurrent);
-    if (release === null) throw tooMany(own.concurrent);
-    work.onEnd(release);
-    done();
+    const known = { name: principalName(principal), limits: limits.effective(principal.limits) };
+    if (credential !== '') limits.known.set(credential, known);
+    const problem = limitName === '' ? beyondLimits(limits, request, reply, known) : null;
+    done(problem ?? undefined);
   };

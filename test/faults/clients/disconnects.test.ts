@@ -111,7 +111,7 @@ fault(
 );
 
 fault(
-  'F62',
+  'F64',
   'one network opens as many connections as the service takes, and sends nothing',
   '75 of 75 new connections of another network are answered; those beyond a quarter are closed',
   async (t) => {

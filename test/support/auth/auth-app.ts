@@ -49,7 +49,9 @@ export async function checkCredentials(
   problems(app);
   app.decorateRequest('context');
   app.addHook('onRequest', async (request, reply) => begin(request, reply));
-  app.addHook('onRequest', (await credentialsOf(app, options)).check);
+  const { check, checkScope } = await credentialsOf(app, options);
+  app.addHook('onRequest', check);
+  app.addHook('onRequest', checkScope);
 }
 
 /** A listening application that checks credentials; its routes return principal and body. */
