@@ -3458,8 +3458,6 @@ export interface components {
                 readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                 readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                 readonly "www-authenticate": components["headers"]["www-authenticate"];
-                readonly ratelimit: components["headers"]["ratelimit"];
-                readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
                 readonly [name: string]: unknown;
             };
             content: {

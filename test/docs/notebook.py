@@ -9,6 +9,10 @@ import contextlib
 import io
 import json
 import sys
+import warnings
+
+# The service of the tests converts by sample rates, and says so.
+warnings.filterwarnings("ignore", message=".* sample_rates ")
 
 
 def lines(text):

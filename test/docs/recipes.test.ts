@@ -6,6 +6,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import t from 'tap';
 import { type Responder, scriptedServer } from '../clients/scripted-server.ts';
 import { testDatabase } from '../support/database/database.ts';
+import { publishRates } from '../support/database/published-rates.ts';
 import { blocksOf, type CodeBlock, ROOT } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
@@ -67,6 +68,7 @@ function missingFor({ language, text }: CodeBlock): string | null {
 }
 
 const database = await testDatabase(t, { seeded: true });
+await publishRates(database);
 const service = await serviceOn(t, database);
 const url = await addressOf(service.app);
 const folder = await makeFolder();

@@ -103,8 +103,8 @@ export const headerRefs = (names: readonly HeaderName[]) =>
 
 const MORE: Record<number, readonly HeaderName[]> = {
   401: ['www-authenticate'],
-  403: ['www-authenticate', 'ratelimit', 'ratelimit-policy'],
-  429: ['retry-after', 'ratelimit', 'ratelimit-policy'],
+  403: ['www-authenticate'],
+  429: ['retry-after'],
   503: ['retry-after'],
 };
 

@@ -165,7 +165,7 @@ export const Warning = open(
     ),
     stretchesWithoutRate: Type.Optional(
       Type.Array(
-        closed({
+        open({
           firstDate: Day('First point'),
           lastDate: Day('Last point'),
           points: count('Points'),
