@@ -1,7 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { ownCluster } from '../../support/database/cluster.ts';
-import { named, quotaOf, rateAt, SHARES } from '../../support/database/quota.ts';
+import {
+  besideLoop,
+  named,
+  quotaOf,
+  rateAt,
+  SHARES,
+  SHARES_AND_LOOP,
+} from '../../support/database/quota.ts';
 import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
 import { earlyRefusals } from '../../support/http/early-refusals.ts';
 import {
@@ -298,13 +305,16 @@ async function outage(test: Test, perSecond: number) {
 fault(
   'F5',
   'a connection to the database that transmits nothing for 0.5, 1 and 2 s',
-  '0 failed requests, with one core and with half a core',
+  '0 failed requests, with one core, half a core, and half a core beside a loop that takes a ' +
+    'third of the machine',
   async (t) => {
     let figures: Figures = {};
-    for (const share of SHARES) {
-      const rate = await rateAt(t, quota, share, wired, QUESTIONS, RATE);
-      const { perSecond } = rate;
-      const done = await interrupted(t, 'silent', { asks: QUESTIONS, perSecond });
+    for (const share of SHARES_AND_LOOP) {
+      const [rate, done] = await besideLoop(t, share, async () => {
+        const measured = await rateAt(t, quota, share, wired, QUESTIONS, RATE);
+        const load = { asks: QUESTIONS, perSecond: measured.perSecond };
+        return [measured, await interrupted(t, 'silent', load)] as const;
+      });
       figures = {
         ...figures,
         ...rate.figures,
@@ -318,39 +328,40 @@ fault(
   },
 );
 
-for (const [at, share] of SHARES.entries()) {
+for (const [at, share] of SHARES_AND_LOOP.entries()) {
   const [name] = share;
   fault(
-    at === 0 ? 'F56' : 'F56b',
+    ['F56', 'F56b'][at] ?? 'F56c',
     `a short outage of the database, under 60 % of the load that it sustains ${name}`.trim(),
     'for 0.5, 1 and 2 s: 0 failed requests, ≤ 32 MB more memory, ≤ 80 MB with the largest ' +
       'bodies; for 10 s: 503 after ≤ 2.5 s each, later ones after ≤ 50 ms, the first answer ≤ ' +
       '0.5 s after the database is up again, and within 2 s a p99 ≤ 2 × that before',
-    async (t) => {
-      const { perSecond, figures } = await rateAt(t, quota, share, wired, QUESTIONS, RATE);
-      const usual = await interrupted(t, 'cut', { asks: QUESTIONS, perSecond });
-      const long = await outage(t, perSecond);
-      const rate = await rateAt(t, quota, share, wired, LARGEST, 10);
-      const load = { asks: LARGEST, perSecond: rate.perSecond };
-      const largest = await interrupted(t, 'cut', load, MOMENTS.slice(-1));
-      quota.cores(null);
-      return {
-        ...figures,
-        interruptions: MOMENTS.length + 2,
-        requests: usual.requests + largest.requests,
-        failed: failedOf(usual.failed + largest.failed),
-        longest: `${Math.round(Math.max(usual.longest, largest.longest))} ms`,
-        'memory grew': within(usual.memory, 32, 'MB'),
-        'largest bodies a second': rate.perSecond,
-        'memory grew with them': within(largest.memory, 80, 'MB'),
-        'rejected in 10 s': long.refused,
-        'longest 503': within(long.first, 2_500),
-        'longest later 503': within(long.later, 50),
-        'answers after': within(long.answered, 500),
-        'p99 before': `${long.p99.toFixed(1)} ms`,
-        'as fast as before after': within(long.again, 2_000),
-      };
-    },
+    (t) =>
+      besideLoop(t, share, async () => {
+        const { perSecond, figures } = await rateAt(t, quota, share, wired, QUESTIONS, RATE);
+        const usual = await interrupted(t, 'cut', { asks: QUESTIONS, perSecond });
+        const long = await outage(t, perSecond);
+        const rate = await rateAt(t, quota, share, wired, LARGEST, 10);
+        const load = { asks: LARGEST, perSecond: rate.perSecond };
+        const largest = await interrupted(t, 'cut', load, MOMENTS.slice(-1));
+        quota.cores(null);
+        return {
+          ...figures,
+          interruptions: MOMENTS.length + 2,
+          requests: usual.requests + largest.requests,
+          failed: failedOf(usual.failed + largest.failed),
+          longest: `${Math.round(Math.max(usual.longest, largest.longest))} ms`,
+          'memory grew': within(usual.memory, 32, 'MB'),
+          'largest bodies a second': rate.perSecond,
+          'memory grew with them': within(largest.memory, 80, 'MB'),
+          'rejected in 10 s': long.refused,
+          'longest 503': within(long.first, 2_500),
+          'longest later 503': within(long.later, 50),
+          'answers after': within(long.answered, 500),
+          'p99 before': `${long.p99.toFixed(1)} ms`,
+          'as fast as before after': within(long.again, 2_000),
+        };
+      }),
   );
 }
 

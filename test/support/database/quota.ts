@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { agentOf, type HttpRequest, send, type Target } from '../process/load.ts';
@@ -116,6 +117,34 @@ export const SHARES: readonly (readonly [name: string, cores: number])[] =
         ['at one core', 1],
         ['at half a core', 0.5],
       ];
+
+/** A share beside a busy loop, for faults whose backlog other work on the machine may not change. */
+const BESIDE_A_LOOP = ['at half a core beside a loop', 0.5] as const;
+
+/** The shares, and in full runs one beside a loop that takes a third of the machine. */
+export const SHARES_AND_LOOP: typeof SHARES =
+  LENGTH === 'short' ? SHARES : [...SHARES, BESIDE_A_LOOP];
+
+/**
+ * Runs work, for the share beside a loop together with a loop that takes a third of the machine.
+ */
+export async function besideLoop<T>(
+  test: Test,
+  share: (typeof SHARES)[number],
+  work: () => Promise<T>,
+): Promise<T> {
+  if (share !== BESIDE_A_LOOP) return work();
+  const loops = cpus().map(() => spawn(process.execPath, ['-e', 'for (;;);']));
+  test.teardown(() => loops.map((loop) => loop.kill('SIGKILL')));
+  const quota = quotaOf(test);
+  quota.add(...loops.map(({ pid = 0 }) => pid));
+  quota.cores(cpus().length / 3);
+  try {
+    return await work();
+  } finally {
+    for (const loop of loops) loop.kill('SIGKILL');
+  }
+}
 
 /** The load as a share of the capacity. */
 const PART = 0.6;
