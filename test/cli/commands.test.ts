@@ -255,4 +255,11 @@ t.test('without DATABASE_URL a command brings its own database and takes it away
 t.test('a command that is gone is refused by name, with what to do instead', async (t) => {
   const gone = await prices(t, {}, 'db', 'drill', '--keep');
   t.match(gone, { code: 2, stderr: /: db drill is gone: docs\/operations\.md/, stdout: '' });
+  for (const format of [['--format', 'ndjson'], ['--format=parquet']]) {
+    t.match(await prices(t, {}, 'db', 'export', 'archive', ...format), {
+      code: 2,
+      stderr: /: db export --format is gone: every export is CSV, so leave the option out/,
+      stdout: '',
+    });
+  }
 });
