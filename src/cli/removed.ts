@@ -19,6 +19,12 @@ const REMOVED: readonly Removed[] = [
     instead: 'docs/operations.md, "The restore drill", has the commands that replace it',
   },
   {
+    command: ['db', 'migrate'],
+    option: '--down',
+    instead:
+      'the previous version runs on the schema of this one, so install it and keep the schema',
+  },
+  {
     command: ['db', 'export'],
     option: '--format',
     instead:

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { schemaText } from '../../scripts/schema.ts';
-import { testDatabase } from '../support/database/database.ts';
+import { dropSchema, testDatabase } from '../support/database/database.ts';
 
 const FILE = new URL('../../src/db/schema.sql', import.meta.url);
 
@@ -14,7 +14,7 @@ t.test('src/db/schema.sql is the schema that the migrations make', async (t) => 
 t.test('run on an empty database it makes the same schema, and describes all of it', async (t) => {
   const { pool } = await testDatabase(t);
   const text = await readFile(FILE, 'utf8');
-  await pool.query('drop schema public cascade; create schema public');
+  await dropSchema({ pool });
   await pool.query(text);
   // PostgreSQL gives an unnamed column of a stored query a name.
   const plain = (schema: string): string => schema.replaceAll("'::text AS text", "'::text");
