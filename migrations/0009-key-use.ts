@@ -46,14 +46,3 @@ revoke execute on function note_used from public;
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql.raw(KEY_USE).execute(db);
 }
-
-export async function down(db: Kysely<unknown>): Promise<void> {
-  await sql
-    .raw(`
-    drop function note_used(text[], timestamptz[]);
-    drop table key_use;
-    comment on column api_key.last_used_at is
-      'Time of the last use, to the minute, written by a separate account.';
-  `)
-    .execute(db);
-}

@@ -6,9 +6,7 @@ import { promisify } from 'node:util';
 import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
 import { mappingSchemaText } from '../src/ingest/mapping/schema.ts';
-import { schemaDefinitions } from '../src/verify/schema.ts';
 import { type TestDatabase, testDatabase } from '../test/support/database/database.ts';
-import { inTransaction } from '../test/support/database/minimal-data.ts';
 import { recordExamples } from '../test/support/prices/examples.ts';
 import { statementsText } from '../test/support/prices/statements.ts';
 import { startServer } from '../test/support/run/server.ts';
@@ -21,8 +19,7 @@ const HELP = `Usage: npm run generate
 Writes the files that are made from others, in this order. Run it after a change of the catalog, the
 schema, the sample data or the contract, and read what changed in them.
 
-  src/db/schema.sql           the whole schema, for reading
-  src/verify/in-force.txt     the record of the schema that db verify compares
+  src/db/schema.sql           the whole schema, for reading and for db verify
   src/contract/openapi/examples.json  examples of the OpenAPI document, as a freshly seeded service answers
   openapi.yaml                the OpenAPI document
   test/prices/statements.sql  the SQL of every shape of request, for reading
@@ -57,8 +54,6 @@ async function writeReadme(): Promise<void> {
 /** Writes the files generated from the schema and the sample data of a database. */
 async function fromDatabase(test: Teardown, database: TestDatabase): Promise<void> {
   await write('src/db/schema.sql', await schemaText(database.pool));
-  const lines = await inTransaction(database.pool, schemaDefinitions, 'rollback');
-  await write('src/verify/in-force.txt', `${lines.join('\n')}\n`);
   // Answers are checked against openapi.yaml, which this module reads when it is loaded.
   await writeOpenapi();
   const { serviceOn } = await import('../test/support/http/service.ts');

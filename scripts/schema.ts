@@ -70,7 +70,8 @@ with mine as (
 select text from objects order by oid, rank, text`;
 
 const HEAD = `-- The whole schema after all migrations, for reading: tables, functions and triggers in the order of
--- their creation. npm run generate writes this file, and a test compares it.
+-- their creation. npm run generate writes this file, a test compares it, and db verify takes from it
+-- what must be in force.
 `;
 
 /**

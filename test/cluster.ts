@@ -68,10 +68,6 @@ const MIGRATION = `import { type Kysely, sql } from 'kysely';
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql\`alter table load_batch add column host text not null default 'unknown'\`.execute(db);
 }
-
-export async function down(db: Kysely<unknown>): Promise<void> {
-  await sql\`alter table load_batch drop column host\`.execute(db);
-}
 `;
 
 const { values } = parseArgs({

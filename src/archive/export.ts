@@ -6,8 +6,8 @@ import { to as copyTo } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
 import { VERSION } from '../std/program.ts';
-import { copyStatement, lineEnds, linesOf, rowsOf } from './copy.ts';
-import { type ArchiveFormat, type ArchiveProgress, MANIFEST_FILE } from './format.ts';
+import { copyStatement, lineEnds, rowsOf } from './copy.ts';
+import { type ArchiveProgress, MANIFEST_FILE } from './format.ts';
 import {
   ARCHIVE,
   FolderRefusal,
@@ -23,7 +23,6 @@ import { ARCHIVED, migrationsOf, type Table, tablesOf } from './tables.ts';
 interface ExportRequest {
   /** An empty or missing folder. */
   readonly folder: string;
-  readonly format: ArchiveFormat;
   /** Slugs of the markets to export; null for all. */
   readonly markets: readonly string[] | null;
   readonly onProgress?: (progress: ArchiveProgress) => void;
@@ -78,20 +77,14 @@ async function* withProgress(
 }
 
 async function writeRows(run: ExportRun, table: Table, sink: Sink): Promise<WrittenFile> {
-  const { format, markets } = run.request;
-  const bytes = withProgress(run, table, copyStatement(table, format, markets));
-  if (format === 'parquet') {
-    // Loaded lazily: no other command needs the writer of Parquet.
-    const { writeParquet } = await import('./parquet-write.ts');
-    return writeParquet(sink, table.columns, linesOf(bytes));
-  }
-  for await (const each of bytes) await sink.write(each);
+  const statement = copyStatement(table, run.request.markets);
+  for await (const each of withProgress(run, table, statement)) await sink.write(each);
   return sink.finish();
 }
 
 async function writeTable(run: ExportRun, table: Table): Promise<ManifestFile> {
-  const { folder, format } = run.request;
-  const file = fileNameOf(table.name, format);
+  const { folder } = run.request;
+  const file = fileNameOf(table.name);
   const sink = await openSink(join(folder, file));
   try {
     const written = await writeRows(run, table, sink);
@@ -146,7 +139,6 @@ async function writeTables(driver: pg.PoolClient, request: ExportRequest): Promi
     ...ARCHIVE,
     createdAt: service.now,
     createdBy: VERSION,
-    fileFormat: request.format,
     migrations,
     epoch: service.epoch,
     revision: service.revision,
@@ -156,12 +148,8 @@ async function writeTables(driver: pg.PoolClient, request: ExportRequest): Promi
 }
 
 /** Removes the files of a failed export, so that it can be repeated. */
-async function removeFiles(
-  folder: string,
-  isCreated: boolean,
-  format: ArchiveFormat,
-): Promise<void> {
-  const names = ARCHIVED.map((each) => fileNameOf(each.name, format));
+async function removeFiles(folder: string, isCreated: boolean): Promise<void> {
+  const names = ARCHIVED.map((each) => fileNameOf(each.name));
   for (const name of [...names, MANIFEST_FILE, MANIFEST_PART]) {
     await rm(join(folder, name), { force: true });
   }
@@ -169,7 +157,7 @@ async function removeFiles(
 }
 
 /**
- * Exports the data, history and ledger of a database to a folder: one file per table, then the
+ * Exports the data, history and ledger of a database to a folder: one CSV file per table, then the
  * manifest. All files are of one snapshot. Does not block readers or writers, and needs constant
  * memory. A failed export removes its files.
  * @throws FolderRefusal if the folder is not empty, errors of the file system and of the database,
@@ -184,7 +172,7 @@ export async function exportArchive(client: Client, request: ExportRequest): Pro
     await writeManifest(request.folder, manifest);
     return manifest;
   } catch (error) {
-    await removeFiles(request.folder, isCreated, request.format).catch(() => {});
+    await removeFiles(request.folder, isCreated).catch(() => {});
     throw error;
   }
 }

@@ -1,7 +1,3 @@
-/** The file formats of archives. */
-export const ARCHIVE_FORMATS = ['csv', 'ndjson', 'parquet'] as const;
-export type ArchiveFormat = (typeof ARCHIVE_FORMATS)[number];
-
 /** Progress of an export or import. */
 export interface ArchiveProgress {
   /** The current table, or the file that is checked. */

@@ -242,7 +242,7 @@ async function writeAll(run: ImportRun, tables: readonly Table[]): Promise<void>
 }
 
 /**
- * Imports an archive of CSV files into an empty, migrated database, in one transaction. Checks the
+ * Imports an archive into an empty, migrated database, in one transaction. Checks the
  * SHA-256 of every file before it writes.
  * @throws ArchiveRefusal if the archive or the database is unsuitable, errors of the file system
  * and of the database, and the reason of the signal
@@ -253,12 +253,6 @@ export async function importArchive(client: Client, request: ImportRequest): Pro
     folder,
     ARCHIVED.map((each) => each.name),
   );
-  if (manifest.fileFormat !== 'csv') {
-    throw new ArchiveRefusal(
-      `${folder} holds ${manifest.fileFormat} files, which cannot be imported; ` +
-        'an import needs CSV: export again with --format csv',
-    );
-  }
   const files = await openFiles(folder, manifest);
   try {
     await withSession(client, signal, async ({ db, driver }) => {

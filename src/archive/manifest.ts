@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import Value from 'typebox/value';
 import { EXIT, ExpectedError } from '../std/base-errors.ts';
-import { ARCHIVE_FORMATS, type ArchiveFormat, MANIFEST_FILE } from './format.ts';
+import { MANIFEST_FILE } from './format.ts';
 
 /** An archive, or the database for its import, is unsuitable. Nothing was written. */
 export class ArchiveRefusal extends ExpectedError {
@@ -29,7 +29,6 @@ const ManifestSchema = Type.Object({
   createdAt: Type.String(),
   /** Version of the software that exported it. */
   createdBy: Type.String(),
-  fileFormat: Type.Unsafe<ArchiveFormat>({ enum: ARCHIVE_FORMATS }),
   migrations: Type.Array(Type.String()),
   epoch: Type.String(),
   /** Number of the newest revision; "0" if there is none. */
@@ -53,26 +52,31 @@ export type Manifest = Static<typeof ManifestSchema>;
 export type ManifestFile = Manifest['files'][number];
 
 /** The file name of a table. */
-export const fileNameOf = (table: string, format: string): string => `${table}.${format}`;
+export const fileNameOf = (table: string): string => `${table}.csv`;
 
 function versionFault(value: unknown): string | null {
   const { format, version } = (value ?? {}) as Partial<Manifest>;
   if (format !== ARCHIVE.format) return 'is not the manifest of an archive of prices';
-  if (version === ARCHIVE.version) return null;
-  return `is of version ${JSON.stringify(version)}; this version reads ${ARCHIVE.version}`;
+  if (version !== ARCHIVE.version) {
+    return `is of version ${JSON.stringify(version)}; this version reads ${ARCHIVE.version}`;
+  }
+  // Version 1.0.0 also exported other formats.
+  const { fileFormat = 'csv' } = value as { fileFormat?: unknown };
+  if (fileFormat === 'csv') return null;
+  return `is of ${fileFormat} files, which cannot be imported; export again as CSV`;
 }
 
 /**
  * The fault of the list of files; null if it is valid. Only names derived from tables are valid, so
  * no path leads out of the folder.
  */
-function fileFault({ files, fileFormat }: Manifest, tables: readonly string[]): string | null {
+function fileFault({ files }: Manifest, tables: readonly string[]): string | null {
   const named = files.map((each) => each.table);
   const missing = tables.filter((each) => !named.includes(each));
   if (missing.length > 0) return `lacks the tables ${missing.join(', ')}`;
   const unexpected = named.find((each, at) => !tables.includes(each) || named.indexOf(each) !== at);
   if (unexpected !== undefined) return `names an unexpected table: ${unexpected}`;
-  const wrong = files.find((each) => each.file !== fileNameOf(each.table, fileFormat));
+  const wrong = files.find((each) => each.file !== fileNameOf(each.table));
   return wrong ? `names the file ${wrong.file} for ${wrong.table}` : null;
 }
 

@@ -84,41 +84,11 @@ export const EXCLUDED_TABLES: Readonly<Record<string, string>> = {
 /** Tables with rows from migrations, which an import replaces. */
 export const MIGRATED_TABLES: readonly string[] = ['service', 'market'];
 
-/** The kinds of column values. Other types are exported as PostgreSQL's text. */
-export type ColumnKind =
-  | 'integer'
-  | 'bigint'
-  | 'boolean'
-  | 'decimal'
-  | 'number'
-  | 'date'
-  | 'instant'
-  | 'json'
-  | 'bytes'
-  | 'text';
-
-const KINDS: Readonly<Record<string, ColumnKind>> = {
-  smallint: 'integer',
-  integer: 'integer',
-  bigint: 'bigint',
-  boolean: 'boolean',
-  numeric: 'number',
-  date: 'date',
-  'timestamp with time zone': 'instant',
-  jsonb: 'json',
-  bytea: 'bytes',
-};
-
-/** Columns of values and rates, limited by the schema to 15 digits and 10 decimals. */
-const DECIMALS = new Set(['low', 'mid', 'high', 'rate']);
-
 /** A column of a table, from the system catalog. */
 export interface Column {
   readonly name: string;
   /** The name in PostgreSQL: `timestamp with time zone`. */
   readonly type: string;
-  readonly kind: ColumnKind;
-  readonly isRequired: boolean;
 }
 
 /** A table of archives with its columns in this database. */
@@ -132,13 +102,12 @@ interface CatalogRow {
   readonly table: string;
   readonly name: string;
   readonly type: string;
-  readonly required: boolean;
   readonly position: number | null;
 }
 
 const COLUMNS = `
   select c.relname as table, a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
-    a.attnotnull as required, key.position
+    key.position
   from unnest($1::text[]) as wanted (name)
     join pg_class c on c.oid = to_regclass(quote_ident(wanted.name))
     join pg_attribute a on a.attrelid = c.oid
@@ -149,11 +118,6 @@ const COLUMNS = `
         and k.attnum = a.attnum) as key on true
   where a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
   order by a.attnum`;
-
-const kindOf = ({ name, type }: CatalogRow): ColumnKind => {
-  const kind = KINDS[type] ?? 'text';
-  return kind === 'number' && DECIMALS.has(name) ? 'decimal' : kind;
-};
 
 /** The tables of archives with their columns in this database, in the order of `ARCHIVED`. */
 export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
@@ -166,12 +130,7 @@ export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
     const key = own.filter((row) => row.position !== null);
     return {
       ...table,
-      columns: own.map((row) => ({
-        name: row.name,
-        type: row.type,
-        kind: kindOf(row),
-        isRequired: row.required,
-      })),
+      columns: own.map(({ name, type }) => ({ name, type })),
       key: key.sort((a, b) => Number(a.position) - Number(b.position)).map((row) => row.name),
     };
   });

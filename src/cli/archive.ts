@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { ARCHIVE_FORMATS, type ArchiveFormat, MANIFEST_FILE } from '../archive/format.ts';
+import { MANIFEST_FILE } from '../archive/format.ts';
 import type { Manifest } from '../archive/manifest.ts';
 import { MARKETS } from '../catalog/markets.ts';
 import { PROGRAM } from '../std/program.ts';
-import { type CommandResult, checkKnown, command, json, option, repeatable } from './command.ts';
+import { type CommandResult, checkKnown, command, json, repeatable } from './command.ts';
 import { withDatabase } from './database.ts';
 import { countText, printLines } from './output.ts';
 
 interface ExportOptions {
   readonly market: readonly string[];
-  readonly format: ArchiveFormat;
 }
 
 /** Named markets without duplicates; null for all markets. */
@@ -23,14 +22,14 @@ function marketsOf(named: readonly string[]): string[] | null {
 
 /** Result of an export or import. The SHA-256 of the manifest covers every file. */
 async function answerOf(verb: string, folder: string, manifest: Manifest): Promise<CommandResult> {
-  const { files, epoch, revision, markets, fileFormat } = manifest;
+  const { files, epoch, revision, markets } = manifest;
   const sum = (of: 'rows' | 'bytes') => files.reduce((total, each) => total + each[of], 0);
   const manifestSha256 = createHash('sha256')
     .update(await readFile(join(folder, MANIFEST_FILE)))
     .digest('hex');
   const data = {
     folder,
-    format: fileFormat,
+    format: 'csv',
     revision: `${epoch}.${revision}`,
     markets,
     rows: sum('rows'),
@@ -53,28 +52,22 @@ export const addExport = command({
   summary: 'write all data with its past into a folder',
   description:
     'Writes prices, reference data, rates, loads, revisions and all that was superseded into a ' +
-    'folder, as of one revision, with a manifest of SHA-256 sums. API keys are left out.',
+    'folder as CSV, as of one revision, with a manifest of SHA-256 sums. API keys are left out.',
   args: [['<folder>', 'a folder that is empty or not there yet']],
-  options: [
-    repeatable('--market <slug>', 'only prices of this market; may be repeated'),
-    option('--format <format>', 'of the files; an import takes csv')
-      .choices(ARCHIVE_FORMATS)
-      .default('csv'),
-    json(),
-  ],
+  options: [repeatable('--market <slug>', 'only prices of this market; may be repeated'), json()],
   help: `
 The service and loads go on meanwhile. A folder without a manifest.json is no finished export.
 
 Examples:
   ${PROGRAM} db export archive-2026-07-01
-  ${PROGRAM} db export nickel --market nickel --format parquet --json`,
-  async run(path: string, { market, format }: ExportOptions) {
+  ${PROGRAM} db export nickel --market nickel --json`,
+  async run(path: string, { market }: ExportOptions) {
     const markets = marketsOf(market);
     const folder = resolve(path);
     // Loaded lazily, as most commands for the database need no archive.
     const { exportArchive } = await import('../archive/export.ts');
     const manifest = await withDatabase(({ client, signal, progress }) =>
-      exportArchive(client, { folder, format, markets, signal, onProgress: progress.update }),
+      exportArchive(client, { folder, markets, signal, onProgress: progress.update }),
     );
     return answerOf('Exported', folder, manifest);
   },
@@ -85,8 +78,8 @@ export const addImport = command({
   name: 'import',
   summary: 'fill an empty database with an export',
   description:
-    'Fills a database that was only migrated with what db export wrote as CSV: all of it in ' +
-    'one transaction, or nothing. Answers are then the same, byte for byte.',
+    'Fills a database that was only migrated with what db export wrote: all of it in one ' +
+    'transaction, or nothing. Answers are then the same, byte for byte.',
   args: [['<folder>', 'the folder of the export']],
   options: [json()],
   help: `

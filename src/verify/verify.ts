@@ -3,7 +3,6 @@ import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
 import { newestRevision, wireText } from '../db/revisions.ts';
 import { BATCH_RULES } from './batches.ts';
-import { KEY_RULES } from './keys.ts';
 import { PRICE_RULES } from './prices.ts';
 import { REFERENCE_RULES } from './references.ts';
 import { REVISION_RULES } from './revisions.ts';
@@ -17,7 +16,6 @@ export const RULES: readonly Rule[] = [
   ...PRICE_RULES,
   ...REVISION_RULES,
   ...BATCH_RULES,
-  ...KEY_RULES,
 ];
 
 /** Most reported rows of a broken rule; all are counted. */

@@ -20,7 +20,7 @@ t.test('an export and an import by command, with a report', async (t) => {
   const exported = await prices(t, { DATABASE_URL: url }, 'db', 'export', folder, ...args);
   t.equal(exported.code, 0, exported.stderr);
   const report = JSON.parse(exported.stdout);
-  t.match(report, { folder, format: 'csv', markets: ['cobalt', 'nickel'] });
+  t.match(report, { folder, markets: ['cobalt', 'nickel'] });
   const manifest = await readFile(join(folder, 'manifest.json'));
   t.equal(report.manifestSha256, createHash('sha256').update(manifest).digest('hex'));
   t.match(
@@ -51,24 +51,19 @@ t.test('an impossible export or import is reported in a line, with an exit code'
   const db = (...args: string[]) => prices(t, { DATABASE_URL: url }, 'db', ...args);
   const misspelt = await db('export', folder, '--market', 'nikel');
   t.match(misspelt, { code: 2, stderr: /--market nikel: .* did you mean nickel\?/ });
-  t.match(await db('export', folder, '--format', 'xml'), {
-    code: 2,
-    stderr: /csv, ndjson, parquet/,
-  });
   t.match(await db('import', folder), { code: 3, stderr: /holds no manifest\.json/ });
 });
 
 t.test('the account of the service may export, that of the migrator import', async (t) => {
   const original = await testDatabase(t);
   await writeMinimalData(original.pool);
-  const archive = await exported(t, original.client, 'csv');
+  const archive = await exported(t, original.client);
   const target = await roledDatabase(t);
   const byLoader = importArchive(target.as('loader'), { folder: archive });
   t.match(await failureOf(byLoader), { message: /must be owner of|permission denied/ });
   await importArchive(target.as('migrator'), { folder: archive });
   const folder = await archivePath(t);
-  const request = { folder, format: 'ndjson', markets: null } as const;
-  const manifest = await exportArchive(target.as('service'), request);
+  const manifest = await exportArchive(target.as('service'), { folder, markets: null });
   t.match(manifest, { revision: '1', files: { length: ARCHIVED.length } });
 });
 

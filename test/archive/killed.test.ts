@@ -23,10 +23,10 @@ async function settled(pool: pg.Pool): Promise<void> {
 async function killAt(
   { url, pool }: TestDatabase,
   folder: string,
+  act: 'export' | 'import',
   moment: string,
-  ...more: readonly string[]
 ): Promise<void> {
-  const child = spawn(process.execPath, [WORKER, url, folder, ...more], {
+  const child = spawn(process.execPath, [WORKER, act, url, folder], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, KILLED_AT: moment },
   });
@@ -47,7 +47,7 @@ const scopesOf = async ({ pool }: TestDatabase): Promise<unknown> =>
 
 t.test('an import that is killed at any moment leaves nothing, and can run again', async (t) => {
   const original = await testDatabase(t, { seeded: true });
-  const folder = await exported(t, original.client, 'csv');
+  const folder = await exported(t, original.client);
   const target = await testDatabase(t);
   const all = async () => ({
     state: await stateOf(target.pool),
@@ -65,14 +65,14 @@ t.test('an import that is killed at any moment leaves nothing, and can run again
     'rows of fx_rate',
   ];
   for (const moment of moments) {
-    await killAt(target, folder, moment);
+    await killAt(target, folder, 'import', moment);
     t.same(await all(), before, `killed at ${moment}`);
   }
   await importArchive(target.client, { folder });
   t.same(await triggersOf(target), before.triggers, 'the rules are what they were');
   t.same(await scopesOf(target), before.scopes);
   t.same(
-    await contentsOf(await exported(t, target.client, 'csv')),
+    await contentsOf(await exported(t, target.client)),
     await contentsOf(folder),
     'and all of it is there then',
   );
@@ -83,7 +83,7 @@ t.test('an export that is killed is no archive', async (t) => {
   const target = await testDatabase(t);
   for (const moment of ['rows of price', 'rows of series', 'rows of fx_rate']) {
     const folder = await archivePath(t);
-    await killAt(original, folder, moment, 'csv');
+    await killAt(original, folder, 'export', moment);
     t.notOk((await readdir(folder)).includes('manifest.json'), moment);
     const importing = importArchive(target.client, { folder });
     t.match(await failureOf(importing), { message: /it is no finished export/ });

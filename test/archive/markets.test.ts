@@ -37,7 +37,7 @@ t.before(async () => {
       ['2026-07-07', null, '2', null],
     ),
   );
-  folder = await exported(t, original.client, 'csv', MARKETS);
+  folder = await exported(t, original.client, MARKETS);
   copy = await imported(t, folder);
 });
 
@@ -130,16 +130,14 @@ t.test('the changes of its markets keep their numbers, and none is given twice',
 t.test('it is exported again as the same files, whole or in part', async (t) => {
   const again = await imported(t, folder);
   const expected = await contentsOf(folder);
-  t.same(await contentsOf(await exported(t, again.client, 'csv', MARKETS)), expected);
+  t.same(await contentsOf(await exported(t, again.client, MARKETS)), expected);
   const { 'manifest.json': _markets, ...files } = expected;
-  const { 'manifest.json': manifest, ...whole } = await contentsOf(
-    await exported(t, again.client, 'csv'),
-  );
+  const { 'manifest.json': manifest, ...whole } = await contentsOf(await exported(t, again.client));
   t.same(whole, files);
   t.match(manifest, '"markets": null');
 });
 
 t.test('the manifest names the markets', async (t) => {
-  const request = { folder: await archivePath(t), format: 'parquet', markets: MARKETS } as const;
+  const request = { folder: await archivePath(t), markets: MARKETS };
   t.same((await exportArchive(original.client, request)).markets, MARKETS);
 });

@@ -22,7 +22,7 @@ t.test('an export writes into no folder that holds something', async (t) => {
   const folder = await archivePath(t);
   await mkdir(folder);
   await writeFile(join(folder, 'notes.txt'), 'mine');
-  const request = { folder, format: 'csv', markets: null } as const;
+  const request = { folder, markets: null } as const;
   const failure = await failureOf(exportArchive(client, request));
   t.match(failure, { name: 'FolderRefusal', message: /is not empty: an export needs a folder/ });
   t.same(await readdir(folder), ['notes.txt']);
@@ -31,7 +31,7 @@ t.test('an export writes into no folder that holds something', async (t) => {
 t.test('one of two concurrent exports into one folder is refused', async (t) => {
   const { client } = await testDatabase(t);
   const folder = await archivePath(t);
-  const request = { folder, format: 'csv', markets: null } as const;
+  const request = { folder, markets: null } as const;
   const outcomes = await Promise.allSettled([
     exportArchive(client, request),
     exportArchive(client, request),
@@ -48,7 +48,7 @@ t.test('an export that fails leaves nothing behind and can be tried again', asyn
   const onProgress = ({ item }: { item: string }) => {
     if (item === 'price') controller.abort(new Error('enough'));
   };
-  const request = { folder, format: 'csv', markets: null } as const;
+  const request = { folder, markets: null } as const;
   const aborted = exportArchive(client, { ...request, onProgress, signal: controller.signal });
   t.equal((await failureOf(aborted)).message, 'enough');
   t.match(await failureOf(readdir(folder)), { code: 'ENOENT' });
@@ -60,7 +60,7 @@ t.test('an export is one revision of the data, whatever is committed meanwhile',
   const { client, pool } = await testDatabase(t, { seeded: true });
   const folder = await archivePath(t);
   let isOver = false;
-  const exporting = exportArchive(client, { folder, format: 'csv', markets: null }).finally(() => {
+  const exporting = exportArchive(client, { folder, markets: null }).finally(() => {
     isOver = true;
   });
   let newest = 0;
@@ -95,7 +95,7 @@ t.test('an export is one revision of the data, whatever is committed meanwhile',
 t.test('a database that holds anything is not imported into', async (t) => {
   const original = await testDatabase(t);
   await writeMinimalData(original.pool);
-  const folder = await exported(t, original.client, 'csv');
+  const folder = await exported(t, original.client);
   const target = await testDatabase(t);
   await target.pool.query(`insert into load_batch
       (format, file_name, sha256, actor, status, started_at, finished_at, rows)
@@ -117,7 +117,7 @@ t.test('a database that holds anything is not imported into', async (t) => {
 t.test('an import sees commits made while it waits for the lock', async (t) => {
   const original = await testDatabase(t);
   await writeMinimalData(original.pool);
-  const folder = await exported(t, original.client, 'csv');
+  const folder = await exported(t, original.client);
   const target = await testDatabase(t);
   const writer = await target.pool.connect();
   await writer.query('begin');
@@ -142,7 +142,7 @@ t.test('loads and corrections continue after an import as in the original', asyn
   await inRevision(original.pool, insertOf('price', priceRow('T-9')));
   await inRevision(original.pool, "delete from price where code = 'T-9'");
   await loadText(t, original.client, 'csv', 'code,date,mid\nNONE-1,2026-01-08,1\n');
-  const copy = await imported(t, await exported(t, original.client, 'csv'));
+  const copy = await imported(t, await exported(t, original.client));
   for (const database of [original, copy]) {
     await inRevision(
       database.pool,
@@ -161,7 +161,7 @@ t.test('loads and corrections continue after an import as in the original', asyn
       'load_batch.csv': _too,
       'manifest.json': _both,
       ...rest
-    } = await contentsOf(await exported(t, client, 'csv'));
+    } = await contentsOf(await exported(t, client));
     return rest;
   };
   t.same(await of(copy), await of(original), 'the same ids, revisions, numbers of changes');
@@ -174,14 +174,14 @@ t.test('loads and corrections continue after an import as in the original', asyn
 
 t.test('a database of a newer version is neither exported nor imported into', async (t) => {
   const { client, pool } = await testDatabase(t);
-  const archive = await exported(t, client, 'csv');
+  const archive = await exported(t, client);
   await pool.query("insert into kysely_migration (name, timestamp) values ('9999-later', '')");
   const folder = await archivePath(t);
   const refusal = {
     name: 'ArchiveRefusal',
     message: 'the database belongs to a newer version of the software, which ran 9999-later',
   };
-  const request = { folder, format: 'csv', markets: null } as const;
+  const request = { folder, markets: null } as const;
   t.match(await failureOf(exportArchive(client, request)), refusal);
   t.match(await failureOf(importArchive(client, { folder: archive })), refusal);
 });
@@ -190,7 +190,7 @@ t.test('an import leaves the API keys of the database as they are', async (t) =>
   const original = await testDatabase(t);
   await writeMinimalData(original.pool);
   await keyFor(original, ['prices:*']);
-  const folder = await exported(t, original.client, 'csv');
+  const folder = await exported(t, original.client);
   for (const file of await readdir(folder)) t.notMatch(file, /key|access_scope/);
   const target = await testDatabase(t);
   for (const scope of ['prices:nickel', 'prices:copper'] as const) await keyFor(target, [scope]);

@@ -1,12 +1,4 @@
-import { open } from 'node:fs/promises';
-import { join } from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { from as copyFrom } from 'pg-copy-streams';
 import t from 'tap';
-import { columnList } from '../../src/archive/copy.ts';
-import { ARCHIVE_FORMATS, type ArchiveFormat } from '../../src/archive/format.ts';
-import { tablesOf } from '../../src/archive/tables.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { randomOf } from '../conversion/support.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
@@ -21,8 +13,6 @@ import { listeningOn, type Service } from '../support/http/service.ts';
 import { overSocket } from '../support/http/socket-request.ts';
 import { CHANGES } from '../support/prices/changes.ts';
 import { recordFigures } from '../support/run/faults.ts';
-import { ndjsonRows } from './ndjson-rows.ts';
-import { parquetRows } from './parquet-rows.ts';
 import { contentsOf, exported, imported } from './support.ts';
 
 const SEED = 20_270_101;
@@ -58,9 +48,6 @@ const get = async ({ app, key }: Service, url: string): Promise<string> => {
   return `${answer.statusCode} ${answer.headers['etag']} ${answer.body}`;
 };
 
-/** The files of the original in every format. */
-const files = new Map<ArchiveFormat, Record<string, string>>();
-
 let original: TestDatabase;
 let service: Service;
 const requests: (PriceRequest & { past: Past })[] = [];
@@ -73,9 +60,6 @@ t.before(async () => {
   const pasts = await pastsOf(original);
   for (let number = 0; number < REQUESTS; number += 1) {
     requests.push({ ...request(values), past: pasts[number % pasts.length] ?? {} });
-  }
-  for (const format of ARCHIVE_FORMATS) {
-    files.set(format, await contentsOf(await exported(t, original.client, format)));
   }
 });
 
@@ -98,42 +82,11 @@ async function sameAnswers(
 
 t.test(
   'an import answers as its original, byte for byte, in every past, and is exported again as the ' +
-    'same files in every format',
+    'same files',
   async (t) => {
-    const copy = await imported(t, await exported(t, original.client, 'csv'));
+    const folder = await exported(t, original.client);
+    const copy = await imported(t, folder);
     await sameAnswers(t, await listeningOn(t, copy));
-    for (const again of ARCHIVE_FORMATS) {
-      const now = await contentsOf(await exported(t, copy.client, again));
-      t.same(now, files.get(again), again);
-    }
+    t.same(await contentsOf(await exported(t, copy.client)), await contentsOf(folder));
   },
 );
-
-t.test('each file in NDJSON and Parquet holds every row of its table, and no other', async (t) => {
-  const client = await original.pool.connect();
-  t.teardown(() => client.release(true));
-  const tables = await tablesOf(client);
-  for (const format of ['ndjson', 'parquet'] as const) {
-    const folder = await exported(t, original.client, format);
-    for (const { name, columns } of tables) {
-      const handle = await open(join(folder, `${name}.${format}`));
-      const { size } = await handle.stat();
-      const rows =
-        format === 'parquet'
-          ? parquetRows(handle, size, columns)
-          : ndjsonRows(handle.createReadStream({ autoClose: false }), columns);
-      const list = columnList(columns);
-      await client.query(`create temp table found as select ${list} from ${name} limit 0`);
-      const copy = client.query(copyFrom(`copy found (${list}) from stdin`));
-      await pipeline(Readable.from(rows), copy);
-      await handle.close();
-      const { rows: counts } = await client.query(`select
-        (select count(*)::integer from ${name}) as stored, (select count(*)::integer from found),
-        (select count(*)::integer from (select ${list} from ${name}
-          except all select ${list} from found) as lost) as lost`);
-      const [{ stored, count, lost }] = counts;
-      t.same({ count, lost }, { count: stored, lost: 0 }, `${name} in ${format}`);
-      await client.query('drop table found');
-    }
-  }
-});

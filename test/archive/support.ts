@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type t from 'tap';
 import { exportArchive } from '../../src/archive/export.ts';
-import { type ArchiveFormat, MANIFEST_FILE } from '../../src/archive/format.ts';
+import { MANIFEST_FILE } from '../../src/archive/format.ts';
 import { importArchive } from '../../src/archive/import.ts';
 import type { Manifest } from '../../src/archive/manifest.ts';
 import type { Client } from '../../src/db/client.ts';
@@ -23,11 +23,10 @@ export async function archivePath(test: Test): Promise<string> {
 export async function exported(
   test: Test,
   client: Client,
-  format: ArchiveFormat,
   markets: readonly string[] | null = null,
 ): Promise<string> {
   const folder = await archivePath(test);
-  await exportArchive(client, { folder, format, markets });
+  await exportArchive(client, { folder, markets });
   return folder;
 }
 

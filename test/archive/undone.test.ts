@@ -19,7 +19,7 @@ t.test(
     const { batch } = await loadText(t, client, 'ndjson', priceOf('B'));
     const undone = await undoBatch(client, batch);
     await undoBatch(client, rates.batch);
-    const copy = await imported(t, await exported(t, client, 'csv'));
+    const copy = await imported(t, await exported(t, client));
     const logOf = (each: typeof client) => readLog(each.db, { limit: 100, market: null });
     t.same(await logOf(copy.client), await logOf(client));
     for (const each of [client, copy.client]) {

@@ -87,7 +87,6 @@ t.test('a wrong command line is exit code 2 and says what is wrong', async (t) =
     [[...KEY, '--expires', 'soon'], /--expires/],
     [[...KEY, '--expires', '2020-01-01'], /is over/],
     [['db', 'migrate', '--status', '--dry-run'], /one of/],
-    [['db', 'migrate', '--down'], /--yes/],
     [['db', 'renew-epoch'], /--yes/],
     [['load', 'csv', 'x.csv', '--allow-corrections'], /--reason/],
     [['token', 'create', '--scope', 'prices:*'], /JWT_SECRET/],
@@ -165,7 +164,6 @@ t.test('a database without the schema is migrated by command only', async (t) =>
   t.match(await status(), [{ name: '0001-revisions', executedAt: /^20/ }]);
   t.match(await db('migrate', '--dry-run', '--json'), { code: 0, stdout: '[]\n' });
   t.match(await db('seed', '--reference', '--json'), { code: 0, stdout: /"sample": null/ });
-  t.match(await db('migrate', '--down', '--yes'), { code: 0, stdout: /Rolled back \d{4}-/ });
 });
 
 t.test('seeding twice changes nothing', async (t) => {
@@ -255,4 +253,16 @@ t.test('without DATABASE_URL a command brings its own database and takes it away
 t.test('a command that is gone is refused by name, with what to do instead', async (t) => {
   const gone = await prices(t, {}, 'db', 'drill', '--keep');
   t.match(gone, { code: 2, stderr: /: db drill is gone: docs\/operations\.md/, stdout: '' });
+  t.match(await prices(t, {}, 'db', 'migrate', '--down', '--yes'), {
+    code: 2,
+    stderr: /: db migrate --down is gone: the previous version runs on the schema of this one/,
+    stdout: '',
+  });
+  for (const format of [['--format', 'ndjson'], ['--format=parquet']]) {
+    t.match(await prices(t, {}, 'db', 'export', 'archive', ...format), {
+      code: 2,
+      stderr: /: db export --format is gone: every export is CSV, so leave the option out/,
+      stdout: '',
+    });
+  }
 });

@@ -1,11 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { sql } from 'kysely';
 import t from 'tap';
 import { schemaText } from '../../scripts/schema.ts';
-import { migrateDown } from '../../src/db/migrate/migrate.ts';
-import { schemaDefinitions, schemaDifferences } from '../../src/verify/schema.ts';
-import { testDatabase } from '../support/database/database.ts';
-import { inTransaction } from '../support/database/minimal-data.ts';
+import { dropSchema, testDatabase } from '../support/database/database.ts';
 
 const FILE = new URL('../../src/db/schema.sql', import.meta.url);
 
@@ -16,14 +12,13 @@ t.test('src/db/schema.sql is the schema that the migrations make', async (t) => 
 });
 
 t.test('run on an empty database it makes the same schema, and describes all of it', async (t) => {
-  const { db, pool } = await testDatabase(t);
-  const recorded = await inTransaction(pool, schemaDefinitions, 'rollback');
-  while ((await migrateDown(db, { loseData: true })) !== null);
-  const before = await sql`select from pg_class where relname = 'series'`.execute(db);
-  t.same(before.rows, [], 'nothing is left of it');
-  await pool.query(await readFile(FILE, 'utf8'));
-  t.same(await inTransaction(pool, schemaDifferences, 'rollback'), []);
-  t.same((await inTransaction(pool, schemaDefinitions, 'rollback')).length, recorded.length);
+  const { pool } = await testDatabase(t);
+  const text = await readFile(FILE, 'utf8');
+  await dropSchema({ pool });
+  await pool.query(text);
+  // PostgreSQL gives an unnamed column of a stored query a name.
+  const plain = (schema: string): string => schema.replaceAll("'::text AS text", "'::text");
+  t.equal(plain(await schemaText(pool)), plain(text));
   const { rows } = await pool.query(`
     select oid::regclass::text as name from pg_class
       where relnamespace = 'public'::regnamespace and relkind = 'r'

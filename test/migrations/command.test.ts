@@ -4,21 +4,13 @@ import { testDatabase } from '../support/database/database.ts';
 import { migrationsWith } from '../support/database/migrations.ts';
 import { prices } from '../support/process/programs.ts';
 
-t.test('the command reports data that would be lost, and a newer schema', async (t) => {
-  const { url: DATABASE_URL, db, pool } = await testDatabase(t, { seeded: true });
+t.test('the command reports a newer schema', async (t) => {
+  const { url: DATABASE_URL, db } = await testDatabase(t);
   const { url: folder } = await migrationsWith(t, {
     '9998-older': { up: 'select 1' },
     '9999-newer': { up: 'select 1' },
   });
   const migrate = (...args: string[]) => prices(t, { DATABASE_URL }, 'db', 'migrate', ...args);
-  for (;;) {
-    const { code, stderr } = await migrate('--down', '--yes');
-    if (code === 0) continue;
-    t.equal(code, 3);
-    t.match(stderr, /^Database: [^\n]+\ncommodity-prices: rolling back \S+ would lose [^\n]*\n$/);
-    break;
-  }
-  t.ok((await pool.query('select from series limit 1')).rowCount);
   await migrateUp(db, { folder });
   t.match(await migrate(), { code: 0, stdout: /^A newer version has migrated.*\(9998-older / });
   t.match((await migrate('--status')).stdout, /9999-newer +20\S+ +of a newer version\n/);

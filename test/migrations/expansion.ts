@@ -34,30 +34,20 @@ export const EXPANSION: Readonly<Record<string, MigrationStep>> = {
         union all
         select id, rank from price_history where revision <= at and revision_to > at;
       end`,
-    down: `
-      select lock_revisions();;
-      drop function price_ranked_at(bigint);;
-      alter table price drop column rank;;
-      alter table price_history drop column rank;;
-      ${PRICE_KEEP}`,
   },
   '0102-check': {
     up: 'alter table price add constraint price_rank check (rank > 0) not valid',
-    down: 'alter table price drop constraint price_rank',
   },
   '0103-validated': { up: 'alter table price validate constraint price_rank' },
   '0104-index': {
     up: `drop index concurrently if exists series_published;;
       create index concurrently series_published on series (published_at)`,
-    down: 'drop index series_published',
     transaction: false,
   },
   '0105-table': {
     up: 'create table price_note (price_id integer references price (id), note text not null)',
-    down: 'drop table price_note',
   },
   '0106-not-null': {
     up: `alter table load_batch add column host text not null default 'unknown'`,
-    down: 'alter table load_batch drop column host',
   },
 };

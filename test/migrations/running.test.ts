@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { migrateDown, migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
+import { migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import { previewMigrations } from '../../src/db/migrate/migrations.ts';
 import { applyRoles } from '../../src/db/migrate/roles.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
@@ -189,26 +189,4 @@ t.test('a killed runner can be run again, and continues where it stopped', async
   });
   t.same(await migrateUp(database.db, { folder: mended }), ['0102-two']);
   t.same(await createdTables(database), ['made_one', 'made_two']);
-});
-
-t.test('a step back that would lose data is refused, and changes nothing', async (t) => {
-  const database = await testDatabase(t);
-  const { url: folder } = await migrationsWith(t, {
-    '0101-one': { up: 'create table made_one (a integer)', down: 'drop table made_one' },
-    '0102-two': {
-      up: 'alter table made_one add column b integer',
-      down: 'alter table made_one drop column b',
-    },
-  });
-  await migrateUp(database.db, { folder });
-  t.equal(await migrateDown(database.db, { folder }), '0102-two', 'empty tables may go');
-  await migrateUp(database.db, { folder });
-  await database.pool.query('insert into made_one values (1, 2)');
-  await t.rejects(migrateDown(database.db, { folder }), {
-    name: 'DataLossError',
-    message: /rolling back 0102-two would lose made_one\.b; nothing was changed/,
-  });
-  t.same((await database.pool.query('select * from made_one')).rows, [{ a: 1, b: 2 }]);
-  t.equal(await migrateDown(database.db, { folder, loseData: true }), '0102-two');
-  await t.rejects(migrateDown(database.db, { folder }), /would lose made_one\.a/);
 });

@@ -31,7 +31,7 @@ t.test('nothing is found in a seeded database after changes of every kind', asyn
   t.strictSame(await findings(database.client), [], 'after the changes');
   await seed(database.client);
   t.strictSame(await findings(database.client), [], 'seeded again');
-  const copy = await imported(t, await exported(t, database.client, 'csv'));
+  const copy = await imported(t, await exported(t, database.client));
   t.strictSame(await findings(copy.client), [], 'exported and imported');
 });
 
@@ -39,7 +39,7 @@ t.test('nothing is found where an archive of some markets was imported', async (
   const original = await testDatabase(t, { seeded: true });
   await CHANGES['corrections']?.(original, t);
   await CHANGES['a load']?.(original, t);
-  const folder = await exported(t, original.client, 'csv', ['nickel', 'cobalt']);
+  const folder = await exported(t, original.client, ['nickel', 'cobalt']);
   const { client } = await imported(t, folder);
   t.strictSame(await findings(client), []);
   await seed(client);

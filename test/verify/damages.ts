@@ -7,10 +7,6 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
     'alter table series disable trigger series_stamp',
   ),
   'a trigger that is gone': damage('in-force', 'drop trigger price_dimension_kinds on price'),
-  'a trigger too many': damage(
-    'in-force',
-    `create trigger mine before insert on series for each row execute function refuse_change()`,
-  ),
   'a foreign key that is switched off': damage(
     'in-force',
     'alter table product disable trigger all',
@@ -25,16 +21,6 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
     `alter table series add constraint series_low_mid_high
       check (low <= mid and mid <= high and low <= high) not valid`,
   ),
-  'a function of another body': damage(
-    'in-force',
-    `create or replace function stamp_revision() returns trigger language plpgsql
-      as 'begin return new; end'`,
-  ),
-  'a function that anybody may use with the rights of the owner': damage(
-    'in-force',
-    'grant execute on function number_changes(bigint) to public',
-  ),
-  'a function that is gone': damage('in-force', 'drop function revision_as_of(timestamptz)'),
   'an index that is gone': damage('in-force', 'drop index series_history_superseded'),
   'an index that was left invalid': damage(
     'in-force',
@@ -44,8 +30,6 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
     'in-force',
     'alter table series_history drop constraint series_low_mid_high',
   ),
-  'a column that may be null': damage('in-force', 'alter table series alter mid drop not null'),
-  'row security': damage('in-force', 'alter table series enable row level security'),
   'a market that is not of the catalog': damage(
     'catalog-written',
     `insert into market (slug, name) values ('tin', 'Tin')`,
@@ -74,17 +58,9 @@ const PRICES: Readonly<Record<string, Damage>> = {
     `delete from price_history where code = 'XX-2'`,
     `delete from price where code = 'XX-2'`,
   ),
-  'a price without its product': damage(
-    'no-orphans',
-    `update price set product_id = 0 where code = 'XX-1'`,
-  ),
   'values of no batch': damage(
     ['no-orphans', 'batches-counted'],
     `update series set batch_id = 999 ${POINT}`,
-  ),
-  'a key without its scope': damage(
-    ['no-orphans', 'catalog-written'],
-    `delete from access_scope where scope = 'prices:copper'`,
   ),
   'a payable with a currency': damage(
     'in-force',

@@ -52,7 +52,7 @@ export const PAST: Readonly<Record<string, Damage>> = {
   ),
 };
 
-/** Damage to the feed, the ledger and API keys. */
+/** Damage to the feed and the ledger. */
 export const LEDGERS: Readonly<Record<string, Damage>> = {
   'a change that the feed does not count': damage(
     ['changes-counted', 'changes-numbered'],
@@ -116,30 +116,5 @@ export const LEDGERS: Readonly<Record<string, Damage>> = {
   'a value that its edition did not cover': damage(
     'coverage-agrees',
     `delete from load_coverage where batch_id = ${FIRST_BATCH} and price_id = ${P1}`,
-  ),
-  'a key that was made past the audit': damage(
-    ['keys-audited', 'keys-sound'],
-    `insert into api_key (public_id, name, digest) values ('AAAAAAAAAA', 'mine', sha256(''))`,
-  ),
-  'a key that was revived': damage(
-    'keys-audited',
-    `update api_key set revoked_at = null, revoked_reason = null`,
-  ),
-  'a scope that was given by hand': damage(
-    'keys-audited',
-    `insert into api_key_scope select id, 'prices:*' from api_key where name = 'other'`,
-  ),
-  'a scope that was taken by hand': damage(
-    'keys-audited',
-    `delete from api_key_scope where scope = 'prices:cobalt'`,
-  ),
-  'a key that is gone': damage(
-    'keys-audited',
-    `delete from api_key_scope where api_key_id = (select id from api_key where name = 'other')`,
-    `delete from api_key where name = 'other'`,
-  ),
-  'a key that replaced itself': damage(
-    ['keys-sound', 'keys-audited'],
-    `update api_key set replaced_by = id where name = 'other'`,
   ),
 };

@@ -1,9 +1,4 @@
-import {
-  type MigrationStatus,
-  migrateDown,
-  migrateUp,
-  migrationStatus,
-} from '../../db/migrate/migrate.ts';
+import { type MigrationStatus, migrateUp, migrationStatus } from '../../db/migrate/migrate.ts';
 import { type Preview, previewMigrations } from '../../db/migrate/migrations.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
@@ -14,8 +9,6 @@ import { printLines, printTable, reportHeld, timeText } from '../output.ts';
 interface MigrateArguments {
   readonly status?: true;
   readonly dryRun?: true;
-  readonly down?: true;
-  readonly yes?: true;
 }
 
 const ANY_SCHEMA = { schema: false };
@@ -45,15 +38,6 @@ function printPreview(previews: readonly Preview[]): void {
   }
 }
 
-async function rollBack(yes: true | undefined): Promise<CommandResult> {
-  if (!yes) {
-    throw new UsageError('--down changes the schema under a running service; add --yes to confirm');
-  }
-  const name = await withDatabase(({ db }) => migrateDown(db), ANY_SCHEMA);
-  const text = name === null ? 'There was nothing to roll back.' : `Rolled back ${name}.`;
-  return { data: { takenBack: name }, print: () => printLines(text) };
-}
-
 async function runPending(): Promise<CommandResult> {
   const { ran, newer } = await withDatabase(async ({ db, progress }) => {
     const onWait = (tries: number) => progress.update(`a table is in use; tried ${tries} times`);
@@ -76,8 +60,6 @@ export const addMigrate = command({
   options: [
     option('--status', 'only list the migrations and when they ran'),
     option('--dry-run', 'only print the SQL that would run; nothing is run or locked'),
-    option('--down', 'roll back the newest migration, unless data would be lost (exit code 3)'),
-    option('--yes', 'confirm --down'),
     json(),
   ],
   help: `
@@ -89,10 +71,8 @@ Examples:
   ${PROGRAM} db migrate
   ${PROGRAM} db migrate --dry-run > pending.sql
   ${PROGRAM} db migrate --status --json`,
-  async run({ status, dryRun, down, yes }: MigrateArguments) {
-    const modes = [status, dryRun, down].filter((each) => each);
-    if (modes.length > 1) throw new UsageError('take one of --status, --dry-run and --down');
-    if (down) return rollBack(yes);
+  async run({ status, dryRun }: MigrateArguments) {
+    if (status && dryRun) throw new UsageError('take one of --status and --dry-run');
     if (status) {
       const all = await withDatabase(({ db }) => migrationStatus(db), ANY_SCHEMA);
       return { data: all, print: () => printStatus(all) };

@@ -1,8 +1,7 @@
-import { type Kysely, sql } from 'kysely';
+import type { Kysely } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { MARKETS } from '../../catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../catalog/scopes.ts';
-import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Database } from '../schema.ts';
 import {
   type LockWaitOptions,
@@ -13,7 +12,6 @@ import {
 import {
   changedSince,
   createFileTable,
-  deleteFile,
   FOLDER,
   type MigrationFile,
   migrationRuns,
@@ -23,59 +21,6 @@ import {
   rejectUnreleased,
 } from './migrations.ts';
 import { grantRights } from './roles.ts';
-
-/** Rolling back a migration would lose data. Nothing was changed. */
-class DataLossError extends ExpectedError {
-  override readonly name = 'DataLossError';
-  override readonly exitCode = EXIT.refused;
-}
-
-/** Tables that the migration runner writes. */
-const RUNNER_TABLES = ['kysely_migration', 'kysely_migration_lock', 'migration_file'];
-const CATALOG_TABLES = ['service', 'market', 'access_scope'];
-
-/** The columns of all tables with rows, as `table.column`. */
-async function filledColumns(trx: Kysely<unknown>): Promise<Set<string>> {
-  const { rows: columns } = await sql<{ table: string; column: string }>`
-    select c.relname::text as "table", a.attname::text as "column"
-    from pg_class c join pg_attribute a on a.attrelid = c.oid
-    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
-      and a.attnum > 0 and not a.attisdropped
-      and c.relname <> all(${[...RUNNER_TABLES, ...CATALOG_TABLES]})
-    order by c.relname, a.attnum`.execute(trx);
-  const filled = new Set<string>();
-  for (const table of new Set(columns.map((each) => each.table))) {
-    const { rows } = await sql`select from ${sql.table(table)} limit 1`.execute(trx);
-    if (rows.length === 0) continue;
-    for (const each of columns) {
-      if (each.table === table) filled.add(`${table}.${each.column}`);
-    }
-  }
-  return filled;
-}
-
-/**
- * Rolls back a migration in the given transaction, and fails if tables with rows, or their columns,
- * are missing afterwards.
- * @throws DataLossError with their names
- */
-async function withoutLoss(
-  trx: Kysely<unknown>,
-  name: string,
-  rollBack: () => Promise<void>,
-): Promise<void> {
-  const before = await filledColumns(trx);
-  await rollBack();
-  const after = await filledColumns(trx);
-  const lost = [...before].filter((each) => !after.has(each));
-  if (lost.length === 0) return;
-  const shown = lost.slice(0, 3).join(', ');
-  const more = lost.length > 3 ? ` and ${lost.length - 3} more columns` : '';
-  throw new DataLossError(
-    `rolling back ${name} would lose ${shown}${more}; nothing was changed. An older version of ` +
-      'the service runs on this schema as it is',
-  );
-}
 
 /** Inserts missing markets and scopes of the catalog. Never removes one. */
 async function writeCatalog(db: Kysely<Database>): Promise<void> {
@@ -138,25 +83,15 @@ export async function migrationStatus(
   return [...ran, ...pending].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Kysely's migrator. Each step also records its file, in the same transaction. */
-function migratorOf(
-  session: Kysely<Database>,
-  files: readonly MigrationFile[],
-  { loseData }: { readonly loseData: boolean },
-): Migrator {
+/** Kysely's migrator. Each migration also records its file, in the same transaction. */
+function migratorOf(session: Kysely<Database>, files: readonly MigrationFile[]): Migrator {
   const migrations = files.map((file) => {
     const up = async (trx: Kysely<unknown>): Promise<void> => {
       if (file.transaction) await setTimeouts(trx, undefined, true);
       await file.up(trx);
       await recordFiles(trx, [file]);
     };
-    const revert = (trx: Kysely<unknown>) => file.down(trx);
-    const down = async (trx: Kysely<unknown>): Promise<void> => {
-      await setTimeouts(trx, undefined, true);
-      await (loseData ? revert(trx) : withoutLoss(trx, file.name, () => revert(trx)));
-      await deleteFile(trx, file.name);
-    };
-    return [file.name, { up, down }] as const;
+    return [file.name, { up }] as const;
   });
   return new Migrator({
     db: session,
@@ -170,7 +105,7 @@ async function runMigration(
   files: readonly MigrationFile[],
   next: MigrationFile,
 ) {
-  const migrator = migratorOf(session, files, { loseData: false });
+  const migrator = migratorOf(session, files);
   if (!next.transaction) await setTimeouts(session, CONCURRENT_LOCK_TIMEOUT_MS);
   const { error } = await migrator.migrateUp({ disableTransactions: !next.transaction });
   if (!next.transaction) await setTimeouts(session);
@@ -213,24 +148,4 @@ export async function migrateUp(
     },
     waitOptions,
   );
-}
-
-/**
- * Rolls back the newest migration. Returns its name, or null if there is none.
- * @param loseData true to drop tables with rows
- * @throws DataLossError if it would lose data without `loseData`
- */
-export async function migrateDown(
-  db: Kysely<Database>,
-  { folder = FOLDER, loseData = false }: { folder?: URL; loseData?: boolean } = {},
-): Promise<string | null> {
-  const files = await readMigrations(folder);
-  return withMigrationLock(db, async (session) => {
-    await createFileTable(session);
-    return retryLocked(session, async () => {
-      const { error, results } = await migratorOf(session, files, { loseData }).migrateDown();
-      if (error) throw error;
-      return results?.[0]?.migrationName ?? null;
-    });
-  });
 }

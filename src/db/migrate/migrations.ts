@@ -20,7 +20,6 @@ export const FOLDER = new URL('../../../migrations/', import.meta.url);
 /** The exports of a file in `migrations/`. */
 interface MigrationModule {
   up(db: Kysely<unknown>): Promise<void>;
-  down(db: Kysely<unknown>): Promise<void>;
   /**
    * `false` for statements that need to run outside a transaction, such as CREATE INDEX
    * CONCURRENTLY. Such a migration must be repeatable after an interruption.
@@ -41,9 +40,9 @@ async function read(folder: URL, file: string): Promise<MigrationFile> {
   // The package contains the source, for its hash, and the compiled file, which runs.
   const compiled = new URL(file.replace(/\.ts$/, '.js'), folder);
   const module = existsSync(compiled) ? compiled : url;
-  const { up, down, transaction = true }: MigrationModule = await import(module.href);
+  const { up, transaction = true }: MigrationModule = await import(module.href);
   const sha256 = createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex');
-  return { name: nameOf(file), up, down, transaction, sha256 };
+  return { name: nameOf(file), up, transaction, sha256 };
 }
 
 const nameOf = (file: string): string => file.replace(/\.ts$/, '');
@@ -115,10 +114,6 @@ export async function recordFiles(db: AnyDatabase, files: readonly MigrationFile
     insert into migration_file (name, sha256)
     select * from unnest(${names}::text[], ${hashes}::text[]) on conflict do nothing`.execute(db);
 }
-
-/** Deletes the hash of a migration that is rolled back. */
-export const deleteFile = (db: AnyDatabase, name: string): Promise<unknown> =>
-  sql`delete from migration_file where name = ${name}`.execute(db);
 
 /** The migrations whose files have changed since they ran. */
 export const changedSince = (

@@ -1,13 +1,6 @@
 import type { ColumnChunk, SchemaElement } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
-import {
-  PARQUET_DATE,
-  PARQUET_INSTANT,
-  PARQUET_TEXT,
-  type ParquetType,
-  parquetDecimal,
-} from '../../std/parquet.ts';
 import { Slice } from '../../std/turns.ts';
 import type { Contents, RenderContext } from './contents.ts';
 import { INT128_BYTES, PRECISION } from './int128.ts';
@@ -26,17 +19,42 @@ const GROUP_ROWS = 65_536;
 /** Minimum bytes of a slice. */
 const SLICE_BYTES = 65_536;
 
+/** The type of a column, without its name. */
+type ParquetType = Omit<SchemaElement, 'name' | 'repetition_type'>;
+
 const TYPES: Readonly<Record<Exclude<TableColumnKind, 'decimal'>, ParquetType>> = {
-  text: PARQUET_TEXT,
-  day: PARQUET_DATE,
-  instant: PARQUET_INSTANT,
+  text: {
+    type: 'BYTE_ARRAY',
+    converted_type: 'UTF8',
+    logical_type: { type: 'STRING' },
+  },
+  day: {
+    type: 'INT32',
+    converted_type: 'DATE',
+    logical_type: { type: 'DATE' },
+  },
+  instant: {
+    type: 'INT64',
+    converted_type: 'TIMESTAMP_MICROS',
+    logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
+  },
   integer: { type: 'INT32' },
   boolean: { type: 'BOOLEAN' },
 };
 
+/** The type of exact decimals. @param scale digits after the decimal point */
+const decimalType = (scale: number): ParquetType => ({
+  type: 'FIXED_LEN_BYTE_ARRAY',
+  type_length: INT128_BYTES,
+  converted_type: 'DECIMAL',
+  logical_type: { type: 'DECIMAL', precision: PRECISION, scale },
+  precision: PRECISION,
+  scale,
+});
+
 const elementOf = ({ name, kind, scale }: TableColumn): SchemaElement => ({
   name,
-  ...(kind === 'decimal' ? parquetDecimal(PRECISION, scale, INT128_BYTES) : TYPES[kind]),
+  ...(kind === 'decimal' ? decimalType(scale) : TYPES[kind]),
   repetition_type: 'OPTIONAL',
 });
 

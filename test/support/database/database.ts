@@ -53,6 +53,10 @@ export async function administer(url: string, ...statements: string[]): Promise<
   }
 }
 
+/** Drops all objects of the schema `public`, as in a database that was never migrated. */
+export const dropSchema = ({ pool }: Pick<TestDatabase, 'pool'>): Promise<unknown> =>
+  pool.query('drop schema public cascade; create schema public');
+
 const clientOf = (url: string): Client =>
   openClient({
     url,

@@ -12,18 +12,16 @@ const OWN = join(ROOT, 'migrations');
 /** The statements of a test migration. */
 export interface MigrationStep {
   readonly up: string;
-  readonly down?: string;
   readonly transaction?: boolean;
 }
 
-const textOf = ({ up, down = '', transaction = true }: MigrationStep): string => `
+const textOf = ({ up, transaction = true }: MigrationStep): string => `
 import { sql } from 'kysely';
 export const transaction = ${transaction};
 const run = async (db, statements) => {
   for (const each of statements.split(';;')) if (each.trim()) await sql.raw(each).execute(db);
 };
 export const up = (db) => run(db, ${JSON.stringify(up)});
-export const down = (db) => run(db, ${JSON.stringify(down)});
 `;
 
 /** A folder of migrations: those of this version and test migrations. */
