@@ -189,8 +189,8 @@ export function findPostmaster(installation: Installation): Postmaster | null {
 }
 
 /**
- * Removes a `postmaster.pid` whose number belongs to another program now: PostgreSQL would take that
- * program for its server. Synchronous, so that no other start can write its own file in between.
+ * Removes a `postmaster.pid` whose number belongs to another program now: PostgreSQL would take
+ * that program for its server. Synchronous, because another start may write its own file.
  */
 export function removeStalePidFile(installation: Installation): void {
   const cluster = clusterOf(installation);

@@ -177,7 +177,10 @@ export async function startServer(
   }
 }
 
-/** Stops the server of these files, if one runs. @throws EmbeddedDatabaseError if it does not end */
+/**
+ * Stops the server of these files, if one runs.
+ * @throws EmbeddedDatabaseError if it does not end
+ */
 export async function stopServer(installation: Installation): Promise<void> {
   const pid = findPostmaster(installation)?.pid;
   // Another process may start the next server as soon as this one has ended.
