@@ -328,7 +328,8 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
     'PostgreSQL waits for the standbys of synchronous_standby_names; docs/loading.md, "Loads and ' +
     'standbys"',
   LOAD_CONFIRM_TIMEOUT_MS:
-    'delete it: a load waits for its standby without a limit; docs/loading.md, "Loads and standbys"',
+    'delete it: a load waits for its standby without a limit; docs/loading.md, "Loads and ' +
+    'standbys"',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
   POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',
 };

@@ -255,4 +255,6 @@ t.test('without DATABASE_URL a command brings its own database and takes it away
 t.test('a command that is gone is refused by name, with what to do instead', async (t) => {
   const gone = await prices(t, {}, 'db', 'drill', '--keep');
   t.match(gone, { code: 2, stderr: /: db drill is gone: docs\/operations\.md/, stdout: '' });
+  const callback = await prices(t, {}, 'db', 'renew-epoch', '--yes', '--if-lost-after', '41');
+  t.match(callback, { code: 2, stderr: /: db renew-epoch --if-lost-after is gone: .*commit ids/ });
 });
