@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, openSync } from 'node:fs';
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -182,13 +182,6 @@ function binariesOf(): string {
   return found.trim();
 }
 
-const patroniFile = async (folder: string): Promise<string> => {
-  const path = join(folder, 'patroni.yml');
-  const text = await readFile(join(FILES, 'patroni.yml'), 'utf8');
-  await writeFile(path, text.replaceAll('/app/', ROOT));
-  return path;
-};
-
 /** Starts a cluster. @param env settings of the nodes, added to those of this script */
 export async function startCluster(
   env: Env = {},
@@ -237,8 +230,6 @@ export async function startCluster(
     () => ({}),
   );
 
-  const metricsPorts = Array.from({ length: COUNT }, takePort);
-  const patroniConfig = await patroniFile(folder);
   const servers = Array.from({ length: COUNT }, (_, at): Server => {
     const name = `postgres${at + 1}`;
     const home = join(folder, name);
@@ -247,7 +238,7 @@ export async function startCluster(
     const patroni = program(
       name,
       'patroni',
-      () => [patroniConfig],
+      () => [join(FILES, 'patroni.yml')],
       () => ({
         PATRONI_NAME: name,
         PATRONI_ETCD3_HOSTS: `127.0.0.1:${etcdPort}`,
@@ -264,9 +255,6 @@ export async function startCluster(
         PATRONI_SUPERUSER_PASSWORD: PASSWORD,
         PATRONI_REPLICATION_USERNAME: 'replicator',
         PATRONI_REPLICATION_PASSWORD: PASSWORD,
-        PRICES_LOCAL_URL: url,
-        PRICES_NOTE: join(home, 'newest-revision'),
-        PRICES_METRICS: metricsPorts.map((each) => `127.0.0.1:${each}`).join(' '),
       }),
       { uid, gid, cwd: () => home },
     );
@@ -348,7 +336,7 @@ export async function startCluster(
   let identifier = '';
   const nodes = servers.map((_, at): Node => {
     const name = `node${at + 1}`;
-    const [nodePort, metricsPort] = [takePort(), metricsPorts[at] ?? 0];
+    const [nodePort, metricsPort] = [takePort(), takePort()];
     // The server beside the node comes first.
     const list = [...servers.slice(at), ...servers.slice(0, at)].map(
       (each) => `127.0.0.1:${each.port}`,

@@ -16,7 +16,6 @@ Exit codes:
   2  the command line or a setting is wrong
   3  the data was refused; nothing was written
   4  another session held a lock for too long; nothing was changed: run it again
-  5  committed here, not confirmed on a standby: LOAD_CONFIRM
   130, 143  ended by Ctrl-C or SIGTERM: what it was writing is there whole or not at all
 
 Examples:

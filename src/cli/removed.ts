@@ -15,6 +15,11 @@ const REMOVED: readonly Removed[] = [
       'run one process for each core behind HAProxy; docs/operations.md, "Several processes"',
   },
   {
+    command: ['db', 'renew-epoch'],
+    option: '--if-lost-after',
+    instead: 'the service knows lost commits by their commit ids; after a restore, use --yes',
+  },
+  {
     command: ['db', 'drill'],
     instead: 'docs/operations.md, "The restore drill", has the commands that replace it',
   },

@@ -209,18 +209,6 @@ export const SETTINGS = {
     86_400_000,
     'Longest wait of a command for another writer or for a lock; 0 for no limit',
   ),
-  LOAD_CONFIRM: {
-    kind: 'choice',
-    values: ['off', 'standbys'],
-    default: 'off',
-    description: 'standbys: a load is done once the synchronous standbys show it',
-  },
-  LOAD_CONFIRM_TIMEOUT_MS: whole(
-    10_000,
-    100,
-    3_600_000,
-    'Longest wait of a committed load for standbys, after which its exit code is 5',
-  ),
 
   FX_SOURCE: text({
     default: 'ECB',
@@ -343,6 +331,12 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
     'delete it: refusals have one log line a minute for each client and code',
   BACKLOG_MAX: 'leave it out: the backlog follows from the rate of requests',
   BACKLOG_MS_MAX: 'leave it out: the wait follows from the length of the interruption',
+  LOAD_CONFIRM:
+    'PostgreSQL waits for the standbys of synchronous_standby_names; docs/loading.md, "Loads and ' +
+    'standbys"',
+  LOAD_CONFIRM_TIMEOUT_MS:
+    'delete it: a load waits for its standby without a limit; docs/loading.md, "Loads and ' +
+    'standbys"',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
   POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',
 };

@@ -128,6 +128,13 @@ export const liftLimits = (driver: pg.ClientBase): Promise<unknown> =>
   driver.query(UNLIMITED.map((each) => `set local ${each} = 0`).join('; '));
 
 /**
+ * Cancels the statement of a session, unless it waits for a standby: that would leave its commit on
+ * this server alone, although it is visible and a repeated load reports it as loaded.
+ */
+const CANCEL = `select pg_cancel_backend(pid) from pg_stat_activity
+  where pid = $1 and wait_event is distinct from 'SyncRep'`;
+
+/**
  * Runs work on one connection. An aborted signal also cancels the running statement on the server.
  * @throws the reason of the signal, or the errors of the work
  */
@@ -143,7 +150,7 @@ export async function withSession<T>(
         'select pg_backend_pid() as pid',
       );
       const cancel = (): void => {
-        client.pool.query('select pg_cancel_backend($1)', [rows[0]?.pid]).catch(() => {});
+        client.pool.query(CANCEL, [rows[0]?.pid]).catch(() => {});
       };
       signal?.addEventListener('abort', cancel);
       try {

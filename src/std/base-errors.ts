@@ -8,8 +8,6 @@ export const EXIT = {
   refused: 3,
   /** Timeout for a lock of another session; nothing was written, so a retry is safe. */
   locked: 4,
-  /** Committed, but no standby showed it in time. */
-  unconfirmed: 5,
 } as const;
 
 /** An error that a command reports in one line, without a stack, and with its own exit code. */

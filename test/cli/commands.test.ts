@@ -265,4 +265,6 @@ t.test('a command that is gone is refused by name, with what to do instead', asy
       stdout: '',
     });
   }
+  const callback = await prices(t, {}, 'db', 'renew-epoch', '--yes', '--if-lost-after', '41');
+  t.match(callback, { code: 2, stderr: /: db renew-epoch --if-lost-after is gone: .*commit ids/ });
 });

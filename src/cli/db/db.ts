@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import type { Client } from '../../db/client.ts';
 import { contentHash, type PartHash } from '../../db/content-hash.ts';
-import { newestRevision, renewEpoch } from '../../db/revisions.ts';
+import { renewEpoch } from '../../db/revisions.ts';
 import { seed } from '../../db/seed/seed.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
@@ -80,83 +79,27 @@ Examples:
   },
 });
 
-const METRICS_TIMEOUT_MS = 2_000;
-/** Metric with the greatest revision number that a node has read in an epoch. */
-const HIGHEST = 'prices_revision_highest_number';
-
-/**
- * The greatest revision number that a node has shown in an epoch, from its metrics; null if it does
- * not respond with them.
- */
-async function highestShown(address: string, epoch: string): Promise<number | null> {
-  try {
-    const signal = AbortSignal.timeout(METRICS_TIMEOUT_MS);
-    const response = await fetch(`http://${address}/metrics`, { signal });
-    const text = await response.text();
-    if (!response.ok || !text.includes(HIGHEST)) return null;
-    const name = `${HIGHEST}{epoch="${epoch}"} `;
-    const line = text.split('\n').find((each) => each.startsWith(name));
-    return line === undefined ? 0 : Number(line.slice(name.length));
-  } catch {
-    return null;
-  }
-}
-
-/**
- * True unless every node responds and none has shown a later revision. A silent node may have shown
- * one before it failed.
- */
-async function isAnyLost(
-  db: Client['db'],
-  had: number,
-  nodes: readonly string[],
-): Promise<boolean> {
-  const { epoch } = await newestRevision(db);
-  const shown = await Promise.all(nodes.map((each) => highestShown(each, epoch)));
-  return shown.length === 0 || shown.some((each) => each === null || each > had);
-}
-
 const addRenewEpoch = command({
   name: 'renew-epoch',
   summary: 'invalidate old revisions after a restore',
   description:
     'Renews the epoch, the prefix of every revision. Run it after a restore or a promotion of a ' +
     'standby, because revision numbers may be repeated with other data.',
-  args: [['[metrics...]', 'with --if-lost-after: host:port of the metrics of each node']],
-  options: [
-    option('--yes', 'confirm that revisions of clients become unknown'),
-    option(
-      '--if-lost-after <number>',
-      'only if a node has shown a later revision, or does not respond',
-    ),
-    json(),
-  ],
+  options: [option('--yes', 'confirm that revisions of clients become unknown'), json()],
   help: `
 The service then rejects earlier revisions and feed positions with unknown_revision and earlier
 cursors with invalid_cursor, and earlier ETags no longer match. Run it before the service uses the
 restored database. It needs the account that owns the tables.
 
-Examples:
-  ${PROGRAM} db renew-epoch --yes
-  ${PROGRAM} db renew-epoch --yes --if-lost-after 41 node1:9464 node2:9464`,
-  async run(metrics: string[], { yes, ifLostAfter }: { yes?: true; ifLostAfter?: string }) {
+Example:
+  ${PROGRAM} db renew-epoch --yes`,
+  async run({ yes }: { yes?: true }) {
     if (!yes) {
       throw new UsageError(
         'revisions, cursors and feed positions of clients become unknown; add --yes to confirm',
       );
     }
-    if (ifLostAfter !== undefined && !/^\d{1,15}$/.test(ifLostAfter)) {
-      throw new UsageError('--if-lost-after takes the number of a revision');
-    }
-    const renewed = await withDatabase(async ({ db }) => {
-      const isNeeded =
-        ifLostAfter === undefined || (await isAnyLost(db, Number(ifLostAfter), metrics));
-      return isNeeded ? renewEpoch(db) : null;
-    });
-    if (renewed === null) {
-      const text = 'No revision that a node has shown is lost; the epoch stays.';
-      return { data: null, print: () => printLines(text) };
-    }
+    const renewed = await withDatabase(({ db }) => renewEpoch(db));
     const { before, after, revision } = renewed;
     const text = `The epoch was ${before} and is ${after}; the newest revision is ${revision}.`;
     return { data: renewed, print: () => printLines(text) };

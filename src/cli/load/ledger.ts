@@ -9,14 +9,7 @@ import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
-import {
-  changeText,
-  confirmationOf,
-  reportUnconfirmed,
-  section,
-  type TakingOptions,
-  takingRequest,
-} from './report.ts';
+import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
 
 /** A whole number greater than 0. @throws UsageError for any other text */
 function wholeOf(text: string, what: string): number {
@@ -212,17 +205,15 @@ Examples:
     const request = takingRequest(options, undoLines);
     const { UndoRefusal, undo } = await import('../../ingest/ledger/undo.ts');
     try {
-      const reports = await withDatabase(async ({ client, config, signal }) => {
-        const whole = { ...request, signal, confirmation: confirmationOf(config) };
+      const reports = await withDatabase(async ({ client, signal }) => {
+        const whole = { ...request, signal };
         if (batch !== null) return [await undo(client, { ...whole, batch })];
         const { undoSamples } = await import('../../ingest/ledger/samples.ts');
         return undoSamples(client, whole);
       });
-      const confirmed = reports.every((each) => each.confirmed !== false) ? null : false;
       return {
         data: batch === null ? { undone: reports } : reports[0],
         print: () => reports.forEach(printUndone),
-        exitCode: reportUnconfirmed({ confirmed }),
       };
     } catch (error) {
       if (!(error instanceof UndoRefusal) || !options.json) throw error;

@@ -22,15 +22,7 @@ import { type Work, withDatabase } from '../database.ts';
 import { printLines, reportHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
 import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
-import {
-  confirmationOf,
-  isRefused,
-  previewLines,
-  printProblems,
-  printRefused,
-  printReport,
-  reportUnconfirmed,
-} from './report.ts';
+import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
 
 /** The options of every format; a format may add its own. */
 interface LoadOptions {
@@ -54,7 +46,7 @@ const NO_NEWS: readonly LoadReport['status'][] = ['already-loaded', 'unchanged']
 /** The members of a load request that the command line sets. */
 type CommandRequest = Omit<
   LoadRequest,
-  'signal' | 'jumpFactor' | 'confirmation' | 'onProgress' | 'onPreview' | 'onHeld'
+  'signal' | 'jumpFactor' | 'onProgress' | 'onPreview' | 'onHeld'
 >;
 
 /** Builds the load request from the command line. */
@@ -83,11 +75,10 @@ async function loadFiles(
   const asJson = options.json === true;
   const isOne = requests.length === 1;
   const reports: Named[] = [];
-  let doneCode: number = EXIT.ok;
   const answerOf = (): CommandResult => ({
     data: isOne ? reports[0] : reports,
     print: () => (quiet ? undefined : printRefused(reports)),
-    exitCode: reports.some(isRefused) ? EXIT.refused : doneCode,
+    exitCode: reports.some(isRefused) ? EXIT.refused : EXIT.ok,
   });
   const loadAll = async ({ client, config, signal }: Work): Promise<void> => {
     for (const request of requests) {
@@ -95,7 +86,6 @@ async function loadFiles(
       const report = await load(client, {
         ...request,
         jumpFactor: config.LOAD_JUMP_FACTOR,
-        confirmation: confirmationOf(config),
         signal,
         onProgress: progress.update,
         onHeld(holders) {
@@ -112,7 +102,6 @@ async function loadFiles(
       const named = { file: request.file, ...report };
       reports.push(named);
       printFile(named, options, !isOne);
-      doneCode = reportUnconfirmed(report) || doneCode;
     }
   };
   await withDatabase(loadAll, { quiet: quiet || fetch }).catch((error: unknown) => {

@@ -1,9 +1,8 @@
-import type { Config } from '../../config/config.ts';
 import { shown } from '../../errors.ts';
 import type { LoadPreview, LoadReport } from '../../ingest/load/request.ts';
 import type { Remedy } from '../../ingest/records/load-error.ts';
 import type { Listed, Values } from '../../ingest/staging/change-set.ts';
-import { EXIT, UsageError } from '../../std/base-errors.ts';
+import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { actor } from '../command.ts';
 import { countText, printLines, reportHeld } from '../output.ts';
@@ -176,22 +175,6 @@ export function printReport(report: LoadReport, path: string | null = null): voi
       ? []
       : [`The rejected rows are in ${rejects}, the reasons in ${rejects}.reasons.csv.`]),
   );
-}
-
-/** The wait for standbys that the settings ask for. */
-export const confirmationOf = ({ LOAD_CONFIRM, LOAD_CONFIRM_TIMEOUT_MS }: Config) => ({
-  standbys: LOAD_CONFIRM === 'standbys',
-  timeoutMs: LOAD_CONFIRM_TIMEOUT_MS,
-});
-
-/** Prints on stderr that a change is committed here only. Returns the exit code. */
-export function reportUnconfirmed({ confirmed }: Pick<LoadReport, 'confirmed'>): number {
-  if (confirmed !== false) return EXIT.ok;
-  process.stderr.write(
-    'Committed here, not confirmed on a standby: the change is made, and would be lost with this ' +
-      'server. To confirm a load once a standby is back, run it again.\n',
-  );
-  return EXIT.unconfirmed;
 }
 
 /** Options of `load undo` and `withdraw`. */

@@ -4,15 +4,7 @@ import { EXIT, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { command, json, option, required } from '../command.ts';
 import { printLines } from '../output.ts';
-import {
-  changeText,
-  confirmationOf,
-  errorLines,
-  reportUnconfirmed,
-  section,
-  type TakingOptions,
-  takingRequest,
-} from './report.ts';
+import { changeText, errorLines, section, type TakingOptions, takingRequest } from './report.ts';
 
 interface WithdrawOptions extends TakingOptions {
   readonly date?: string[];
@@ -84,14 +76,13 @@ Examples:
     const { withDatabase } = await import('../database.ts');
     const { withdraw } = await import('../../ingest/ledger/withdraw.ts');
     const request = { selection, ...takingRequest(options, lines) };
-    const report = await withDatabase(({ client, config, signal }) =>
-      withdraw(client, { ...request, signal, confirmation: confirmationOf(config) }),
+    const report = await withDatabase(({ client, signal }) =>
+      withdraw(client, { ...request, signal }),
     );
-    const doneCode = reportUnconfirmed(report);
     return {
       data: report,
       print: () => printWithdrawal(report),
-      exitCode: report.status === 'refused' ? EXIT.refused : doneCode,
+      exitCode: report.status === 'refused' ? EXIT.refused : EXIT.ok,
     };
   },
 });

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
-import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
-import { openRevision } from '../../db/connection.ts';
+import { openRevision, withSession } from '../../db/connection.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import {
@@ -67,8 +66,6 @@ export interface UndoReport {
   readonly undoes: number;
   /** In the wire format; null if the batch had changed nothing. */
   readonly revision: string | null;
-  /** False if no standby showed the commit in time; null if none had to. */
-  readonly confirmed: Confirmed;
   readonly preview: UndoPreview;
 }
 
@@ -195,7 +192,7 @@ async function write(trx: Trx, number: string, preview: UndoPreview): Promise<Lo
   };
 }
 
-async function undoIn(trx: Trx, request: UndoRequest): Promise<Omit<UndoReport, 'confirmed'>> {
+async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
   const { actor, reason, dryRun } = request;
   const { rows } = await sql<{ now: string }>`select clock_timestamp() as now`.execute(trx);
   const batch = await readBatch(trx, request.batch);
@@ -239,7 +236,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<Omit<UndoReport, 
  *   nothing has changed then
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
-  withLoadSession(client, request.signal, (connection) =>
+  withSession(client, request.signal, (connection) =>
     inChangeTransaction(connection, request, async (trx) => {
       const report = await undoIn(trx, request);
       await sql.raw(DROP_STAGING_TABLES).execute(trx);

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import type { Client } from '../../db/client.ts';
-import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
-import type { Connection } from '../../db/connection.ts';
+import { type Connection, withSession } from '../../db/connection.ts';
 import type { Trx } from '../descriptions/reference.ts';
 import { codesOf, LoadRefused } from '../load/classify.ts';
 import { openLoad, runLoad } from '../load/load.ts';
@@ -54,8 +53,6 @@ export interface WithdrawalReport {
   readonly batch: number | null;
   /** In the wire format. */
   readonly revision: string | null;
-  /** False if no standby showed the commit in time; null if none had to. */
-  readonly confirmed: Confirmed;
   readonly points: WithdrawnPoints;
   readonly errors: readonly (Omit<LoadProblem, 'file'> & { readonly file: string | null })[];
   readonly errorsTotal: number;
@@ -205,7 +202,7 @@ async function withdrawOn(
   // The vintage prevents older editions from publishing the points again.
   load.vintage = opened.startedAt.slice(0, 10);
   let points: WithdrawnPoints = { total: 0, shown: [] };
-  const { status, batch, revision, confirmed } = await runLoad(connection, load, async (trx) => {
+  const { status, batch, revision } = await runLoad(connection, load, async (trx) => {
     points = await classifyWithdrawal(trx, load, selection);
     await onPreview?.(points);
   });
@@ -216,7 +213,6 @@ async function withdrawOn(
     status: status as WithdrawalReport['status'],
     batch,
     revision,
-    confirmed,
     points,
     errors,
     errorsTotal: problems.total,
@@ -237,9 +233,7 @@ export async function withdraw(
   const { selection, signal } = request;
   const file = 'file' in selection ? await openSource(selection.file) : withoutFile(selection);
   try {
-    return await withLoadSession(client, signal, (connection) =>
-      withdrawOn(connection, file, request),
-    );
+    return await withSession(client, signal, (connection) => withdrawOn(connection, file, request));
   } finally {
     await file.close();
   }

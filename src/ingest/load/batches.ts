@@ -1,20 +1,10 @@
 import { type Kysely, sql } from 'kysely';
-import {
-  type BeforeCommit,
-  type Confirmed,
-  withConfirmedCommit,
-} from '../../db/confirmed-commit.ts';
 import { type Connection, inApplyTransaction } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Trx } from '../descriptions/reference.ts';
-import {
-  type ChangeRequest,
-  type LoadCounts,
-  NO_CONFIRMATION,
-  type OpenedLoad,
-} from './request.ts';
+import type { ChangeRequest, LoadCounts, OpenedLoad } from './request.ts';
 
 /** A new row of the ledger. */
 export interface BatchEntry {
@@ -36,50 +26,21 @@ export interface BatchEntry {
 const WORK_MEMORY = sql`set local work_mem = '128MB'`;
 
 /**
- * Runs a change in one transaction under the write lock, and waits until the required standbys show
- * it. A dry run reads one snapshot and blocks no writer.
+ * Runs a change in one transaction under the write lock. A dry run reads one snapshot and blocks no
+ * writer.
  */
-export async function inChangeTransaction<T extends object>(
-  connection: Connection,
-  {
-    dryRun,
-    onHeld,
-    confirmation = NO_CONFIRMATION,
-  }: Pick<ChangeRequest<never>, 'dryRun' | 'onHeld' | 'confirmation'>,
+export function inChangeTransaction<T>(
+  { db }: Connection,
+  { dryRun, onHeld }: Pick<ChangeRequest<never>, 'dryRun' | 'onHeld'>,
   work: (trx: Trx) => Promise<T>,
-): Promise<T & { readonly confirmed: Confirmed }> {
-  const { db } = connection;
+): Promise<T> {
   const withMemory = async (trx: Trx): Promise<T> => {
     await WORK_MEMORY.execute(trx);
     return work(trx);
   };
-  if (dryRun) {
-    const result = await db.transaction().setIsolationLevel('repeatable read').execute(withMemory);
-    return { ...result, confirmed: null };
-  }
-  const change = (beforeCommit: BeforeCommit<T>) =>
-    inApplyTransaction(db, async (trx) => beforeCommit(trx, await withMemory(trx)), onHeld);
-  const { result, confirmed } = await withConfirmedCommit(connection, confirmation, change);
-  return { ...result, confirmed };
-}
-
-/** Writes WAL: only the commit of a transaction with WAL waits for standbys. */
-export const WRITE_WAL_MESSAGE = sql`
-  select pg_current_xact_id(), pg_logical_emit_message(true, 'commodity-prices', '')`;
-
-/** Waits until standbys show all earlier commits, for a change that was made before. */
-export async function confirmEarlier(
-  connection: Connection,
-  { dryRun, confirmation = NO_CONFIRMATION }: Pick<ChangeRequest<never>, 'dryRun' | 'confirmation'>,
-): Promise<Confirmed> {
-  if (dryRun || !confirmation.standbys) return null;
-  const { confirmed } = await withConfirmedCommit<object>(connection, confirmation, (before) =>
-    connection.db.transaction().execute(async (trx) => {
-      await WRITE_WAL_MESSAGE.execute(trx);
-      return before(trx, {});
-    }),
-  );
-  return confirmed;
+  return dryRun
+    ? db.transaction().setIsolationLevel('repeatable read').execute(withMemory)
+    : inApplyTransaction(db, withMemory, onHeld);
 }
 
 /** Reserves the number of a batch, so that its rows can refer to it before it is written. */

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
-import { type Confirmed, withLoadSession } from '../../db/confirmed-commit.ts';
-import { type Connection, openRevision } from '../../db/connection.ts';
+import { type Connection, openRevision, withSession } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import { textOf } from '../../db/revisions.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
@@ -20,12 +19,10 @@ import { resolveCreated } from '../staging/series.ts';
 import { DROP_STAGING_TABLES, stage } from '../staging/stage.ts';
 import {
   type BatchEntry,
-  confirmEarlier,
   type EarlierBatch,
   earlierBatch,
   inChangeTransaction,
   nextBatch,
-  WRITE_WAL_MESSAGE,
   writeBatch,
 } from './batches.ts';
 import { changesAnything, classifyLoad, LoadRefused } from './classify.ts';
@@ -39,10 +36,7 @@ import {
 } from './request.ts';
 
 /** The part of a report that depends on the outcome. */
-type LoadOutcome = Pick<
-  LoadReport,
-  'status' | 'batch' | 'revision' | 'vintage' | 'counts' | 'confirmed'
->;
+type LoadOutcome = Pick<LoadReport, 'status' | 'batch' | 'revision' | 'vintage' | 'counts'>;
 
 /** The outcome of a finished load. */
 const outcomeOf = (
@@ -50,7 +44,7 @@ const outcomeOf = (
   { vintage, counts }: Load,
   batch: number | null = null,
   revision: string | null = null,
-): LoadOutcome => ({ status, batch, revision, confirmed: null, vintage, counts });
+): LoadOutcome => ({ status, batch, revision, vintage, counts });
 
 /** The vintage that the file states, otherwise that of the request; the two must not differ. */
 function vintageOf({ request, format, problems, bounds, rows, ...load }: Load): string | null {
@@ -136,14 +130,10 @@ async function refuse({ db }: Connection, load: Load): Promise<LoadOutcome> {
 }
 
 /** The outcome for a file that an earlier batch loaded. */
-const alreadyLoaded = (
-  { id, vintage }: EarlierBatch,
-  confirmed: Confirmed = null,
-): LoadOutcome => ({
+const alreadyLoaded = ({ id, vintage }: EarlierBatch): LoadOutcome => ({
   status: 'already-loaded',
   batch: id,
   revision: null,
-  confirmed,
   vintage,
   counts: NO_COUNTS,
 });
@@ -182,10 +172,7 @@ const apply = (connection: Connection, load: Load, classify: Classifier): Promis
   inChangeTransaction(connection, load.request, async (trx) => {
     const { withdraws, vintage, request } = load;
     const earlier = withdraws || request.dryRun ? null : await earlierBatch(trx, load);
-    if (earlier) {
-      await WRITE_WAL_MESSAGE.execute(trx);
-      return alreadyLoaded(earlier);
-    }
+    if (earlier) return alreadyLoaded(earlier);
     await classify(trx, load);
     if (request.dryRun) return outcomeOf('previewed', load);
     reportStep(load, 'writing');
@@ -273,8 +260,7 @@ async function loadOn(
   const earlier = await earlierBatch(connection.db, opened);
   if (earlier) {
     const nothing = { errors: [], errorsTotal: 0, preview: null, rejects: null };
-    const confirmed = await confirmEarlier(connection, request);
-    return { ...alreadyLoaded(earlier, confirmed), ...nothing };
+    return { ...alreadyLoaded(earlier), ...nothing };
   }
   const { file: path, overwrite } = request.rejects ?? { file: null, overwrite: false };
   const rejects = path === null ? null : await RejectsFile.begin(path, file, overwrite);
@@ -308,7 +294,7 @@ export async function load(client: Client, request: LoadRequest): Promise<LoadRe
   signal?.throwIfAborted();
   const file = await openSource(request.file);
   try {
-    return await withLoadSession(client, signal, (connection) => loadOn(connection, file, request));
+    return await withSession(client, signal, (connection) => loadOn(connection, file, request));
   } finally {
     await file.close();
   }

@@ -1,4 +1,3 @@
-import type { CommitConfirmation, Confirmed } from '../../db/confirmed-commit.ts';
 import type { OnHeld } from '../../db/connection.ts';
 import { Descriptions } from '../descriptions/descriptions.ts';
 import { NO_PRICE_CHANGES, type PriceChange, type PriceChanges } from '../descriptions/prices.ts';
@@ -73,9 +72,6 @@ export const NO_COUNTS: LoadCounts = {
   pricesChanged: 0,
 };
 
-/** Waits for standbys only if the server does by itself. */
-export const NO_CONFIRMATION: CommitConfirmation = { standbys: false, timeoutMs: 10_000 };
-
 /** Common members of the requests for a load, a withdrawal and an undo. */
 export interface ChangeRequest<Preview> {
   /** Account that makes the change. */
@@ -84,8 +80,6 @@ export interface ChangeRequest<Preview> {
   /** Stops before anything is written, including the ledger row. */
   readonly dryRun?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Bounds the wait of the commit for standbys; `NO_CONFIRMATION` by default. */
-  readonly confirmation?: CommitConfirmation | undefined;
   /** Called with the sessions that hold the write lock, if the wait for it takes long. */
   readonly onHeld?: OnHeld | undefined;
   /** Called with the preview and awaited before anything is written. */
@@ -128,8 +122,6 @@ export interface LoadReport {
   readonly batch: number | null;
   /** In the wire format; null if nothing changed. */
   readonly revision: string | null;
-  /** False if no standby showed the commit in time; null if none had to. */
-  readonly confirmed: Confirmed;
   readonly vintage: string | null;
   readonly counts: LoadCounts;
   /** The first errors, in file order. */
