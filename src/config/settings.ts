@@ -232,12 +232,6 @@ export const SETTINGS = {
     1_000_000,
     'Rejected credentials a minute of one network (an IPv4 address, an IPv6 /64); 0 for no limit',
   ),
-  KEY_DENIED_BURST: whole(
-    10,
-    0,
-    1_000_000,
-    'Rejections of one key in a minute that the audit records as a burst; 0 for none',
-  ),
   RUNNING_MAX: whole(64, 0, 10_000, 'Most requests processed at a time; 0 for no limit'),
   WAITING_MAX: whole(
     128,
@@ -336,6 +330,7 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
     'set the variable without _FILE, which OpenTelemetry reads',
   LOG_ANONYMOUS_PER_SECOND:
     'delete it: refusals have one log line a minute for each client and code',
+  KEY_DENIED_BURST: 'delete it: the log and prices_refusals_total report refusals',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
   POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',
 };

@@ -224,8 +224,9 @@ begin
   if to_regprocedure('public.open_revision(text)') is not null then
     grant execute on function open_revision(text) to prices_loader;
   end if;
+  -- Recorded bursts of refusals; a function that nothing calls any more.
   if to_regprocedure('public.note_denied(text[], integer[])') is not null then
-    grant execute on function note_denied(text[], integer[]) to prices_usage;
+    revoke execute on function note_denied(text[], integer[]) from prices_usage;
   end if;
   if to_regprocedure('public.note_used(text[], timestamptz[])') is not null then
     grant execute on function note_used(text[], timestamptz[]) to prices_usage;

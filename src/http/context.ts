@@ -28,8 +28,6 @@ export class RequestContext {
   releaseSlot: Release | null = null;
   /** The client network, by which failed authentications are counted. */
   network = '';
-  /** The public id of the sent key, verified or not; null for another credential. */
-  keyId: string | null = null;
   /** Null until authentication, and on open routes. */
   principal: Principal | null = null;
   /** The `x-min-revision` of another history, which the answer cannot satisfy; else null. */

@@ -183,8 +183,7 @@ export async function credentialsOf(
     const takesBasic = settings.BASIC_AUTH === 'on' && isRead(request);
     const { place, text } = credentialOf(request.raw.rawHeaders, takesBasic, request.url);
     if (place === 'token') return verifyToken(request);
-    request.context.keyId = publicIdOf(text);
-    if (acquireSlot && request.context.keyId !== null) await acquireSlot(request);
+    if (acquireSlot && publicIdOf(text) !== null) await acquireSlot(request);
     return verifyKey(findKeyOf(request), text, place);
   };
   const authenticateReported = (request: FastifyRequest): Promise<Principal> => {
