@@ -186,12 +186,6 @@ export const SETTINGS = {
     100_000_000,
     'Most cells, dates times prices, of an answer with layout=wide, which is built in memory',
   ),
-  SEARCH_BYTES_MAX: whole(
-    134_217_728,
-    0,
-    Number.MAX_SAFE_INTEGER,
-    'Memory for the indexes of the search, about 800 bytes a price; 0 caches none',
-  ),
 
   LOAD_JUMP_FACTOR: text({
     default: '5',
@@ -331,6 +325,7 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
   LOG_ANONYMOUS_PER_SECOND:
     'delete it: refusals have one log line a minute for each client and code',
   KEY_DENIED_BURST: 'delete it: the log and prices_refusals_total report refusals',
+  SEARCH_BYTES_MAX: 'delete it: two indexes of each market are kept, about 800 bytes a price',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
   POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',
 };
