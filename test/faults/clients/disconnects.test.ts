@@ -28,7 +28,7 @@ fault(
   async (t) => {
     const database = await roledDatabase(t);
     await fill(database, { prices: 60, points: 500 });
-    // Its account has the interval after which PostgreSQL ends the statements of closed connections.
+    // Its account has the interval after which PostgreSQL ends statements of closed connections.
     const client = serviceClient(t, database);
     const service = await startListening(t, { ...database, client }, { PRICE_BOOK_BYTES: '0' });
     const text = postText(service, BULK_MARKET.slug, SERIES);
