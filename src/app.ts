@@ -215,7 +215,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   meRoute(app, limits);
   marketsRoute(app, sources);
   referenceRoutes(app, sources);
-  searchRoute(app, sources, config.SEARCH_BYTES_MAX);
+  searchRoute(app, sources);
   const shared = requestSchemasOf(bodyLimitsOf(config));
   for (const schema of sharedOf(shared)) app.addSchema(schema);
   for (const market of MARKETS) {

@@ -47,7 +47,7 @@ export const VIOLATIONS = {
   unknown_field: 'A member that the request does not have',
   wrong_type: 'A value of another type',
   invalid_format: 'A text that is empty or not in the format asked for',
-  invalid_characters: 'A text with control characters, broken Unicode, or what looks like a key',
+  invalid_characters: 'A text with control characters or broken Unicode',
   too_few_items: 'A list with too few items, or a parameter that is needed and missing',
   too_many_items: 'A list with too many items, or a parameter that was given twice',
   too_long: 'A text that is too long',

@@ -64,58 +64,20 @@ function nearOf(wanted: string, { name, text, initials }: NameEntry): Near | nul
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 
-/** The order of two texts by their last characters, then those before. */
-function compareEnds(one: string, other: string): number {
-  for (let at = 1; at <= one.length && at <= other.length; at += 1) {
-    const difference = one.charCodeAt(one.length - at) - other.charCodeAt(other.length - at);
-    if (difference !== 0) return difference;
-  }
-  return one.length - other.length;
-}
+/** Longest list whose names have abbreviations; a longer one has codes. */
+const ABBREVIATED_MAX = 500;
 
-type Order = (one: string, other: string) => number;
-
-/** Longest list of names that are all compared. In a longer one, only neighbours are compared. */
-const COMPARED_ALL = 500;
-/** Compared neighbours on each side of the sent text, in each of two orders. */
-const COMPARED_BESIDE = 100;
-
-/** The entries beside a text in a sorted list. */
-function beside(wanted: string, sorted: readonly NameEntry[], order: Order): readonly NameEntry[] {
-  let [from, to] = [0, sorted.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (order((sorted[middle] as NameEntry).text, wanted) < 0) from = middle + 1;
-    else to = middle;
-  }
-  return sorted.slice(Math.max(0, from - COMPARED_BESIDE), from + COMPARED_BESIDE);
-}
-
-/**
- * Names for suggestions. A search compares a bounded number of them. A mistyped name shares its
- * start or its end with the intended name, so the two are neighbours in one of two sorted lists.
- */
+/** Names for suggestions. A search compares all of them. */
 export class Names {
   readonly #entries: readonly NameEntry[];
-  #byEnd: readonly NameEntry[] | null = null;
 
   constructor(names: Iterable<string>) {
     const all = [...names];
-    const areFew = all.length <= COMPARED_ALL;
+    const areFew = all.length <= ABBREVIATED_MAX;
     this.#entries = all.map((name) => {
       const text = spelt(name);
       return { name, text, initials: areFew ? initialsOf(text) : '' };
     });
-    if (!areFew) this.#entries = this.#entries.toSorted((a, b) => compare(a.text, b.text));
-  }
-
-  #candidates(wanted: string): Iterable<NameEntry> {
-    if (this.#entries.length <= COMPARED_ALL) return this.#entries;
-    this.#byEnd ??= this.#entries.toSorted((one, other) => compareEnds(one.text, other.text));
-    return new Set([
-      ...beside(wanted, this.#entries, compare),
-      ...beside(wanted, this.#byEnd, compareEnds),
-    ]);
   }
 
   /**
@@ -126,7 +88,7 @@ export class Names {
   nearest(sent: string, most: number): string[] {
     const wanted = spelt(sent);
     const found: Near[] = [];
-    for (const entry of this.#candidates(wanted)) {
+    for (const entry of this.#entries) {
       const near = nearOf(wanted, entry);
       if (near !== null) found.push(near);
     }

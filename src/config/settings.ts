@@ -191,12 +191,6 @@ export const SETTINGS = {
     100_000_000,
     'Most cells, dates times prices, of an answer with layout=wide, which is built in memory',
   ),
-  SEARCH_BYTES_MAX: whole(
-    134_217_728,
-    0,
-    Number.MAX_SAFE_INTEGER,
-    'Memory for the indexes of the search, about 800 bytes a price; 0 caches none',
-  ),
 
   LOAD_JUMP_FACTOR: text({
     default: '5',
@@ -224,12 +218,6 @@ export const SETTINGS = {
     0,
     1_000_000,
     'Rejected credentials a minute of one network (an IPv4 address, an IPv6 /64); 0 for no limit',
-  ),
-  KEY_DENIED_BURST: whole(
-    10,
-    0,
-    1_000_000,
-    'Rejections of one key in a minute that the audit records as a burst; 0 for none',
   ),
   RUNNING_MAX: whole(64, 0, 10_000, 'Most requests that compute at a time; 0 for no limit'),
   WAITING_MAX: whole(
@@ -337,6 +325,8 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
   LOAD_CONFIRM_TIMEOUT_MS:
     'delete it: a load waits for its standby without a limit; docs/loading.md, "Loads and ' +
     'standbys"',
+  KEY_DENIED_BURST: 'delete it: the log and prices_refusals_total report refusals',
+  SEARCH_BYTES_MAX: 'delete it: two indexes of each market are kept, about 800 bytes a price',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',
   POOL_WAITING_MAX: 'set WAITING_MAX, which limits the statements that wait as well',
 };

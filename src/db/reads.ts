@@ -5,7 +5,6 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 
 import { type Release, Semaphore } from '../std/semaphore.ts';
-import { cancelStatement } from './cancel.ts';
 import { DatabaseFailure, isServerError, isTransient } from './failures.ts';
 import type { Link } from './link/link.ts';
 import { AnswerTimeout } from './link/timeout.ts';
@@ -271,7 +270,6 @@ class PooledReads implements Reads {
     let isUnusable = false;
     const abandon = (): void => {
       isUnusable = true;
-      cancelStatement(client);
     };
     try {
       const signals = [signal, link.outageSignal];
@@ -283,6 +281,7 @@ class PooledReads implements Reads {
       isUnusable ||= isCopy || !isServerError(error);
       throw error;
     } finally {
+      // Destroys the socket of a running statement; client_connection_check_interval ends it.
       client.release(isUnusable);
     }
   }

@@ -73,10 +73,11 @@ alter role prices_usage set lock_timeout = '1s';
 alter role prices_usage set idle_in_transaction_session_timeout = '10s';
 alter role prices_usage set idle_session_timeout = '15min';
 
--- Detects disconnected clients within a second. Not supported on every system.
+-- Ends a statement whose connection is closed, as the service does for an aborted request. Not
+-- supported on every system.
 do $$
 begin
-  alter role prices_service set client_connection_check_interval = '1s';
+  alter role prices_service set client_connection_check_interval = '200ms';
   alter role prices_loader set client_connection_check_interval = '2s';
 exception when invalid_parameter_value then
   raise notice 'client_connection_check_interval is not supported by this system';
@@ -224,8 +225,9 @@ begin
   if to_regprocedure('public.open_revision(text)') is not null then
     grant execute on function open_revision(text) to prices_loader;
   end if;
+  -- Recorded bursts of refusals; a function that nothing calls any more.
   if to_regprocedure('public.note_denied(text[], integer[])') is not null then
-    grant execute on function note_denied(text[], integer[]) to prices_usage;
+    revoke execute on function note_denied(text[], integer[]) from prices_usage;
   end if;
   if to_regprocedure('public.note_used(text[], timestamptz[])') is not null then
     grant execute on function note_used(text[], timestamptz[]) to prices_usage;

@@ -32,8 +32,6 @@ export class RequestContext implements AnswerWork {
   credential = '';
   /** The name by which its principal is limited; empty until its limits are enforced. */
   limitName = '';
-  /** The public id of the sent key, verified or not; null for another credential. */
-  keyId: string | null = null;
   /** Null until authentication, and on open routes. */
   principal: Principal | null = null;
   /** The `x-min-revision` of another history, which the answer cannot satisfy; else null. */

@@ -72,8 +72,7 @@ const startDeadline = (request: FastifyRequest, _reply: FastifyReply, done: () =
 async function credentialChecks(app: FastifyInstance, options: PipelineOptions) {
   const { config, client, limits, usagePool } = options;
   const { reads, link } = client;
-  const deniedBurst = config.KEY_DENIED_BURST;
-  const used = usagePool ? usage(app, usagePool, { limits, deniedBurst }) : null;
+  const used = usagePool ? usage(app, usagePool, limits) : null;
   const failed = countFailures(limits);
   const credentials = await credentialsOf(app, {
     db: reads.db(),

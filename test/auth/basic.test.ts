@@ -156,7 +156,7 @@ t.test('audit and log name the key of a password, and never its secret', async (
     },
   });
   const app = await buildApp({
-    config: configOf({ ...NO_LIMITS, BASIC_AUTH: 'on', KEY_DENIED_BURST: '3' }),
+    config: configOf({ ...NO_LIMITS, BASIC_AUTH: 'on' }),
     client,
     usagePool: as('usage').pool,
     logger: loggerOf('info', destination),
@@ -167,20 +167,14 @@ t.test('audit and log name the key of a password, and never its secret', async (
     return (await app.inject({ url, headers: { authorization } })).statusCode;
   };
   t.equal(await send(used.key, URL), 200);
-  for (let time = 0; time < 3; time += 1) t.equal(await send(wrong, URL), 401);
-  for (let time = 0; time < 3; time += 1) {
-    t.equal(await send(used.key, '/v3/prices/copper'), 403);
-  }
+  t.equal(await send(wrong, URL), 401);
   await app.close();
   const acts = await readAudit(db, { limit: 100 });
-  const named = acts.map(({ action, id }) => `${action} ${id}`);
-  for (const act of [
-    `first-used ${used.id}`,
-    `denied-burst ${guessed.id}`,
-    `denied-burst ${used.id}`,
-  ]) {
-    t.ok(named.includes(act), act);
-  }
+  const first = acts.filter(({ action }) => action === 'first-used');
+  t.same(
+    first.map(({ id }) => id),
+    [used.id],
+  );
   t.match(log, new RegExp(`"key":"${used.id}"`));
   for (const secret of [used.key, wrong]) {
     t.notOk(log.includes(secret.slice(20)));

@@ -9,8 +9,8 @@ import { until } from '../support/http/sockets.ts';
 
 const HOUR_MS = 3_600_000;
 /** Writes the last use of keys alone. */
-const useOf = (pool: pg.Pool, onUsedFailure: (error: Error) => void): KeyUse =>
-  new KeyUse(pool, { deniedBurst: 0, onUsedFailure, onDeniedFailure: onUsedFailure });
+const useOf = (pool: pg.Pool, onFailure: (error: Error) => void): KeyUse =>
+  new KeyUse(pool, onFailure);
 
 const inDays = (days: number): Date => new Date(Date.now() + days * 24 * HOUR_MS);
 

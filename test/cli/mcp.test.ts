@@ -268,7 +268,6 @@ t.test('values and names that match nothing reach the user', async (t) => {
     'There is no argument query; legal are text, limit. The arguments must have text.',
   );
   const secret = await ask('find_prices', { text: service.key });
-  t.equal(secret.isError, true);
   t.notMatch(secret.text, service.key);
 });
 

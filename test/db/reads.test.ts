@@ -9,10 +9,12 @@ import { until } from '../support/http/sockets.ts';
 
 type Test = Parameters<typeof testDatabase>[0];
 
-/** Reads as the service does, over two connections. */
+/** Reads as the account of the service does, over two connections. */
 function reader(test: Test, url: string, more: Partial<ClientOptions> = {}): Client {
+  const address = new URL(url);
+  address.searchParams.set('options', '-c client_connection_check_interval=200ms');
   const client = openClient({
-    url,
+    url: address.href,
     connectionsMax: 2,
     acquireTimeoutMs: 20_000,
     statementTimeoutMs: 0,

@@ -84,7 +84,7 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
     criterion:
       '0 lines of the service log, of the most verbose PostgreSQL log and of the output of a ' +
       'crash, 0 rows of any table and 0 answers with a key or a token; only the public id is ' +
-      'shown',
+      'shown, and a key sent as the value of a filter in that PostgreSQL log',
     files: [
       'test/sockets/secrets.test.ts',
       'test/sockets/secrets-kept.test.ts',

@@ -151,7 +151,6 @@ t.test('functions with the rights of the owner are not executable by public', as
   t.ok(rows.length > 10);
   const open = new Map<string, Login>([
     ['open_revision', 'loader'],
-    ['note_denied', 'usage'],
     ['note_used', 'usage'],
   ]);
   for (const { name, path, accounts } of rows) {

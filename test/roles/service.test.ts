@@ -126,7 +126,7 @@ t.test('the sessions of the service have limits of their own', async (t) => {
   t.same(
     rows.map(({ setting }) => setting),
     [
-      'client_connection_check_interval=1s',
+      'client_connection_check_interval=200ms',
       'default_transaction_read_only=on',
       'idle_in_transaction_session_timeout=10s',
       'idle_session_timeout=1h',

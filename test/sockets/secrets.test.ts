@@ -1,10 +1,10 @@
 import t from 'tap';
 import { newKey } from '../../src/auth/keys/format.ts';
 import { HS256, SECRET } from '../support/auth/auth-app.ts';
-import { heldOf, sendEverywhere } from '../support/auth/secret-places.ts';
+import { filtersWith, heldOf, sendEverywhere } from '../support/auth/secret-places.ts';
 import { goodClaims, secretToken } from '../support/auth/tokens.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { startListening, until } from '../support/http/sockets.ts';
+import { exchange, startListening, until } from '../support/http/sockets.ts';
 
 const ENV = {
   JWT_SECRET: SECRET,
@@ -19,7 +19,12 @@ t.test('no log line and no answer has a key or a token, wherever it was sent', a
   const service = await startListening(t, database, ENV);
   const secrets = [service.key, newKey().text, secretToken(goodClaims())];
   const answers: string[] = [];
-  for (const secret of secrets) answers.push(...(await sendEverywhere(t, service, secret)));
+  for (const secret of secrets) {
+    answers.push(...(await sendEverywhere(t, service, secret)));
+    for (const text of filtersWith(secret, service.key)) {
+      answers.push(JSON.stringify(await exchange(t, service.port, text)));
+    }
+  }
   await database.pool.query('alter table api_key rename to gone');
   const { lines } = service;
   // On a stalled machine a request may reach its short deadline before it could fail.

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { isZip } from '../../ingest/parsing/zip.ts';
 import { readCommandConfig } from '../../process/environment.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
+import { bytesOf, fetchWithRetries } from '../../std/http.ts';
 
 /** A failed download. The message is one line with the setting and the reason. */
 export class DownloadError extends ExpectedError {
@@ -36,25 +37,20 @@ function nextOf(from: URL, location: string | null): URL {
   throw new Error(`it redirects to ${shown(to)}, which is not https`);
 }
 
-/** Reads a response. @throws Error for too many bytes or a broken connection */
-async function bytesOf(answer: Response, bytesMax: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let held = 0;
-  for await (const chunk of answer.body ?? []) {
-    held += chunk.length;
-    if (held > bytesMax) throw new Error(`it sends more than ${bytesMax} bytes (FETCH_BYTES_MAX)`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-async function follow(start: URL, bytesMax: number, signal: AbortSignal): Promise<Buffer> {
+/** @throws Error for another status, too many bytes or a broken connection */
+async function follow(start: URL, bytesMax: number, timeoutMs: number): Promise<Buffer> {
+  const dueMs = performance.now() + timeoutMs;
+  // A compressed response would be larger than its Content-Length.
+  const headers = { 'accept-encoding': 'identity', 'user-agent': 'commodity-prices' };
+  const request = { headers, signal: AbortSignal.timeout(timeoutMs) };
   let url = start;
   for (let redirects = 0; ; redirects += 1) {
-    // A compressed response would be larger than its Content-Length.
-    const headers = { 'accept-encoding': 'identity', 'user-agent': 'commodity-prices' };
-    const answer = await fetch(url, { redirect: 'manual', headers, signal });
-    if (answer.status === 200) return bytesOf(answer, bytesMax);
+    const answer = await fetchWithRetries(url, request, dueMs);
+    if (answer.status === 200) {
+      const bytes = await bytesOf(answer, bytesMax);
+      if (bytes !== null) return bytes;
+      throw new Error(`it sends more than ${bytesMax} bytes (FETCH_BYTES_MAX)`);
+    }
     await answer.body?.cancel();
     if (!REDIRECTING.includes(answer.status)) {
       throw new Error(`it answers ${answer.status} ${answer.statusText}`.trim());
@@ -83,7 +79,7 @@ export async function download(options: DownloadOptions): Promise<Buffer> {
   const { setting, url, timeoutMs, bytesMax } = options;
   const start = new URL(url);
   try {
-    return await follow(start, bytesMax, AbortSignal.timeout(timeoutMs));
+    return await follow(start, bytesMax, timeoutMs);
   } catch (error) {
     const reason = reasonOf(error, timeoutMs);
     throw new DownloadError(`${setting}: cannot download ${shown(start)}: ${reason}`);

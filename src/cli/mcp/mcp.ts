@@ -9,16 +9,12 @@ import { command, option } from '../command.ts';
 const TIMEOUT_S = 45;
 const TIMEOUT_S_MAX = 600;
 
-/**
- * Serves the tools until a signal arrives, which cancels running calls, or until the input has
- * ended and every call is answered.
- */
+/** Serves the tools until a signal arrives or the input ends; both cancel running calls. */
 async function serve(timeoutMs: number): Promise<void> {
   // Loaded lazily, because no other command needs the SDK.
   const { McpServer } = await import('@modelcontextprotocol/server');
-  const { serveStdio } = await import('@modelcontextprotocol/server/stdio');
+  const { serveStdio, StdioServerTransport } = await import('@modelcontextprotocol/server/stdio');
   const { openService } = await import('./service.ts');
-  const { LineTransport } = await import('./transport.ts');
   const { addTools, INSTRUCTIONS } = await import('./tools.ts');
   const { secrets, faults } = secretsFromFiles(process.env, CLIENT_SECRETS);
   if (faults.length > 0) throw new UsageError(faults.join('\n'));
@@ -29,7 +25,7 @@ async function serve(timeoutMs: number): Promise<void> {
   const service = openService({ url, key, timeoutMs });
   const ended = new AbortController();
   const log = (text: string): void => void process.stderr.write(`commodity-prices: ${text}\n`);
-  const transport = new LineTransport(process.stdin, process.stdout);
+  const transport = new StdioServerTransport();
   const handle = serveStdio(
     () => {
       const server = new McpServer(
@@ -41,10 +37,17 @@ async function serve(timeoutMs: number): Promise<void> {
     },
     { transport, onerror: ({ message }) => log(message) },
   );
+  const closed = new Promise<void>((resolve) => {
+    const { onclose } = transport;
+    transport.onclose = () => {
+      onclose?.();
+      resolve();
+    };
+  });
   log(`serving MCP over standard input and output; calls ${service.url}`);
   const { signal } = ended;
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'].map((name) => once(process, name, { signal }));
-  await Promise.race([transport.answered, ...signals]);
+  await Promise.race([closed, ...signals]);
   for (const each of signals) each.catch(() => {});
   ended.abort();
   await handle.close();

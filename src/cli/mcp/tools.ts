@@ -88,13 +88,10 @@ const listMarkets: Tool = {
     'covered.',
   schema: closed({}),
   async run(service, _given, signal) {
-    const { data } = await service.get('/v3/prices', {}, { slug: 'text' }, signal);
+    const { data } = await service.get('/v3/prices', {}, signal);
     return { markets: data };
   },
 };
-
-/** Members of a price that each tool needs. */
-const PRICE = { code: 'text', unitOfMeasure: 'object' } as const;
 
 const findPrices: Tool = {
   description:
@@ -106,7 +103,7 @@ const findPrices: Tool = {
   }),
   async run(service, { text, limit = 20 }, signal) {
     const query = { q: text as string, limit: String(limit) };
-    const { $metadata, data } = (await service.get('/v3/search', query, PRICE, signal)) as {
+    const { $metadata, data } = (await service.get('/v3/search', query, signal)) as {
       $metadata: { total: number; suggestions: readonly string[]; revision: string };
       data: ToolRecord[];
     };
@@ -220,12 +217,7 @@ const getPrices: Tool = {
         limit,
       },
     };
-    const answer = await service.post(
-      `/v3/prices/${slug}`,
-      body,
-      { ...PRICE, series: 'list' },
-      signal,
-    );
+    const answer = await service.post(`/v3/prices/${slug}`, body, signal);
     const { revision, asOf, warnings, nextCursor } = answer['$metadata'] as {
       readonly [name: string]: unknown;
       readonly warnings: readonly unknown[];
@@ -322,20 +314,13 @@ const getChanges: Tool = {
   }),
   async run(service, { market: slug, after, limit = 50 }, signal) {
     const query = { market: slug as string, after: after as string, limit: String(limit) };
-    const answer = await service.get(
-      '/v3/changes',
-      query,
-      { code: 'text', revision: 'text' },
-      signal,
-    );
+    const answer = await service.get('/v3/changes', query, signal);
     const { nextSeq } = answer['$metadata'] as { readonly nextSeq: string };
     const data = answer['data'] as PointChange[];
     if (data.length > CHANGES_MAX) throw new CallError('The service answered too many changes');
     const found = await currencyAndUnitOfPoints(data, async (codes, version) => {
       const body = { filters: { codes }, options: version };
-      return (await service.post(`/v3/prices/${slug}`, body, PRICE, signal))[
-        'data'
-      ] as ToolRecord[];
+      return (await service.post(`/v3/prices/${slug}`, body, signal))['data'] as ToolRecord[];
     });
     const changes = data.map((change) => {
       const { before, after, ...others } = change;

@@ -5,58 +5,9 @@ import { BASE_FILTERS, DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { Names } from '../../catalog/nearest.ts';
 import { Problem, shown, type Violation, type ViolationCode } from '../../errors.ts';
-import { containsSecret } from '../../std/secrets.ts';
 import { closed } from '../schemas/components.ts';
 import { filtersOf, type MarketSchemas } from '../schemas/market.ts';
 import { escapePointer } from '../schemas/problem.ts';
-
-const DETAIL =
-  'Contains an API key or a token: send it in its header only, and revoke it if others have ' +
-  'seen it';
-
-/**
- * Reports member values and names that contain a credential, because responses and the database
- * log would repeat them. The pointer of a name is the pointer of its object.
- * @param most maximum number of violations
- * @param path the names that lead to the value; unchanged after the call
- */
-function findSecrets(
-  value: unknown,
-  found: Violation[],
-  most: number,
-  path: (string | number)[] = [],
-): Violation[] {
-  if (found.length >= most) return found;
-  if (typeof value === 'string') {
-    if (containsSecret(value)) found.push(secretAt(path));
-  } else if (Array.isArray(value)) {
-    for (const [at, each] of value.entries()) findIn(at, each, found, most, path);
-  } else if (typeof value === 'object' && value !== null) {
-    const names = Object.keys(value);
-    if (names.some(containsSecret)) found.push(secretAt(path));
-    const members = value as Readonly<Record<string, unknown>>;
-    for (const name of names) findIn(name, members[name], found, most, path);
-  }
-  return found;
-}
-
-function findIn(
-  name: string | number,
-  value: unknown,
-  found: Violation[],
-  most: number,
-  path: (string | number)[],
-): void {
-  path.push(name);
-  findSecrets(value, found, most, path);
-  path.pop();
-}
-
-/** Builds the pointer only for a match: a request has thousands of places and rarely a secret. */
-function secretAt(path: readonly (string | number)[]): Violation {
-  const pointer = path.map((name) => `/${escapePointer(shown(String(name)))}`).join('');
-  return { pointer, code: 'invalid_characters', detail: DETAIL };
-}
 
 /** Maximum number of violations in a response; `detail` says if there are more. */
 export const VIOLATIONS_MAX = 100;
@@ -271,7 +222,7 @@ export const checkOf = (schema: TObject): BodyCheck =>
 function checkWith(schema: TObject, root: Closed, body: MarketBody | null): BodyCheck {
   const compiled = Compile(schema);
   return (value) => {
-    const found = findSecrets(value, [], VIOLATIONS_MAX + 1);
+    const found: Violation[] = [];
     const known = withoutUnknownMembers(value, root, body, found);
     if (found.length > VIOLATIONS_MAX) return found;
     if (!compiled.Check(known)) {

@@ -190,7 +190,6 @@ export async function credentialsOf(
     const takesBasic = settings.BASIC_AUTH === 'on' && isRead(request);
     const { place, text } = credentialOf(request.raw.rawHeaders, takesBasic, request.url);
     if (place === 'token') return verifyToken(request);
-    request.context.keyId = publicIdOf(text);
     return verifyKey(findKeyOf(request), text, place);
   };
   const authenticateReported = (request: FastifyRequest): Promise<Principal> => {

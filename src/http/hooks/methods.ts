@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { nearest } from '../../catalog/nearest.ts';
 import { eitherOf, Problem } from '../../errors.ts';
 import { pathOf } from '../problems.ts';
 import { hasCredential } from './limits.ts';
@@ -10,38 +9,14 @@ type MethodTable = Map<string, Set<string>>;
 /** The decoded path. The router has already rejected invalid escapes. */
 const routedPathOf = (request: FastifyRequest): string => decodeURI(pathOf(request.url));
 
-const partsOf = (path: string): string[] => path.replace(/\/$/, '').split('/').slice(1);
-
-/** The known part of an address that is closest; short parts such as v2 must match exactly. */
-const closestPart = (part: string, known: readonly string[]): string | undefined =>
-  known.includes(part) || part.length < 3 ? part : nearest(part, known, 1)[0];
-
-/** Finds the most similar address, part by part; null if there is none. */
-function nearestAddress(path: string, table: MethodTable): string | null {
-  const asked = partsOf(path);
-  let near = [...table.keys()]
-    .filter((each) => /^(\/[\w.-]+)+$/.test(each))
-    .map(partsOf)
-    .filter(({ length }) => length === asked.length);
-  for (const [place, part] of asked.entries()) {
-    const known = near.map((each) => each[place] ?? '');
-    const wanted = closestPart(part, known);
-    near = near.filter((each) => each[place] === wanted);
-  }
-  return near[0] === undefined ? null : `/${near[0].join('/')}`;
-}
-
 /** The address of a market, or of its filters. */
 const MARKET = /^\/v3\/prices\/[^/]+(\/filters)?\/?$/;
 
-/** The 404 of an unknown address, with a similar one as a hint. */
-function notFound(request: FastifyRequest, table: MethodTable): Problem {
-  const path = routedPathOf(request);
-  const near = nearestAddress(path, table);
-  const namesMarkets = MARKET.test(path) && hasCredential(request);
+/** The 404 of an unknown address, with the list of markets or addresses. */
+function notFound(request: FastifyRequest): Problem {
+  const namesMarkets = MARKET.test(routedPathOf(request)) && hasCredential(request);
   const list = namesMarkets ? 'GET /v3/prices lists the markets' : '/docs lists the addresses';
-  const similar = `did you mean ${near}?${namesMarkets ? ` ${list}` : ''}`;
-  return new Problem('not_found', `There is nothing here; ${near === null ? list : similar}`);
+  return new Problem('not_found', `There is nothing here; ${list}`);
 }
 
 function wrongMethod(allowed: ReadonlySet<string>): Problem {
@@ -60,7 +35,7 @@ export function methods(app: FastifyInstance): (request: FastifyRequest) => void
   const allowedOn = (request: FastifyRequest) => table.get(routedPathOf(request));
   const refusalOf = (request: FastifyRequest): Problem => {
     const allowed = allowedOn(request);
-    return allowed ? wrongMethod(allowed) : notFound(request, table);
+    return allowed ? wrongMethod(allowed) : notFound(request);
   };
   app.addHook('onRoute', ({ url, method }) => {
     // The route of @fastify/cors, which passes requests on to the handler below.

@@ -6,35 +6,24 @@ import type { Limits } from '../../limits/limits.ts';
 import type { OnCredentialCheck } from './auth.ts';
 
 /**
- * Records the last use of keys, bursts of rejected keys, and the counts that instances share for
- * their rate limits. The database account of the pool may write nothing else. A failure to record
- * fails no request.
- * @param deniedBurst rejections of one key in a minute that count as a burst; 0 disables bursts
+ * Records the last use of keys, and the counts that instances share for their rate limits. The
+ * database account of the pool may write nothing else. A failure to record fails no request.
  * @returns the exchange of counts, and the callback for credential checks
  */
 export function usage(
   app: FastifyInstance,
   pool: pg.Pool,
-  { limits, deniedBurst }: { readonly limits: Limits; readonly deniedBurst: number },
+  limits: Limits,
 ): { readonly exchange: Exchange; readonly onChecked: OnCredentialCheck } {
-  const keyUse = new KeyUse(pool, {
-    deniedBurst,
-    onUsedFailure(error) {
-      app.log.warn({ err: error }, 'the last use of keys could not be written; it will be retried');
-    },
-    onDeniedFailure(error) {
-      app.log.warn({ err: error }, 'bursts of rejected keys could not be recorded');
-    },
+  const keyUse = new KeyUse(pool, (error) => {
+    app.log.warn({ err: error }, 'the last use of keys could not be written; it will be retried');
   });
   const exchange = new Exchange(pool, limits, (error) => {
     if (error) app.log.warn({ err: error }, 'rate limits are enforced by each instance alone');
     else app.log.info('rate limits are enforced for all instances together again');
   });
-  const onChecked: OnCredentialCheck = (request, { principal, refusal }) => {
+  const onChecked: OnCredentialCheck = (_request, { principal }) => {
     if (principal?.kind === 'key') keyUse.recordUse(principal.id, Date.now());
-    if (refusal?.statusCode !== 401 && refusal?.statusCode !== 403) return;
-    const { keyId } = request.context;
-    if (keyId !== null) keyUse.countDenied(keyId);
   };
   app.addHook('onClose', async () => {
     await Promise.all([keyUse.close(), exchange.close()]);

@@ -1,7 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { cachedByRevision } from '../../db/shared-work.ts';
-import { BodyStream } from '../../std/body.ts';
 import { CODINGS, type Coding, type CodingPreference } from '../../std/negotiation.ts';
 import { compressed, compressedOnce } from './compress.ts';
 import { BYTES_MIN, cacheHeaders, codingOf, etagMatch, tagOf } from './send.ts';
@@ -26,24 +24,6 @@ interface StaticDocument {
 
 /** Maximum size for the best level, which compresses it within 0.1 s. */
 const SMALL_BYTES = 65_536;
-
-/** Maximum size of one write. */
-const SLICE_BYTES = 32_768;
-
-/** Pause between two slices, in which requests for prices are handled. */
-const PAUSE_MS = 2;
-
-async function* slicesOf(bytes: Buffer): AsyncGenerator<readonly Buffer[]> {
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    if (at > 0) await pause(PAUSE_MS);
-    yield [bytes.subarray(at, at + SLICE_BYTES)];
-  }
-}
-
-const payloadOf = (bytes: Buffer): Buffer | BodyStream =>
-  bytes.length <= SLICE_BYTES
-    ? bytes
-    : new BodyStream({ batches: slicesOf(bytes), bytes: bytes.length });
 
 /** Makes each form of a document once, at its first use: an answer is a lookup and one write. */
 function representationsOf({ type, read, headers }: StaticDocument) {
@@ -84,7 +64,7 @@ export function documentRoute(
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { bytes, tag, headers } = await formOf(codingOf(request));
     if (etagMatch(request, tag) === null) {
-      return reply.headers(headers).header('content-length', bytes.length).send(payloadOf(bytes));
+      return reply.headers(headers).header('content-length', bytes.length).send(bytes);
     }
     return reply.code(304).headers(cacheHeaders(tag)).send();
   };

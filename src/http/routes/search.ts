@@ -32,12 +32,9 @@ function shownResult({ market, price, matched }: Result) {
   return { market, code, name, shortName, matched, ...described };
 }
 
-/**
- * `GET /v3/search`: finds prices in the markets that the credential may read.
- * @param bytesMax bytes that the indexes of all markets take together
- */
-export function searchRoute(app: FastifyInstance, sources: Sources, bytesMax: number): void {
-  const indexesOf = indexReader(sources, bytesMax);
+/** `GET /v3/search`: finds prices in the markets that the credential may read. */
+export function searchRoute(app: FastifyInstance, sources: Sources): void {
+  const indexesOf = indexReader(sources);
 
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { work, principal } = request.context;

@@ -87,14 +87,7 @@ export interface MarketIndex {
   readonly offsets: Uint32Array;
   /** The number of a price and, in the last bits, of its attribute. */
   readonly postings: Uint32Array;
-  /** An estimate of its memory in bytes. */
-  readonly bytes: number;
 }
-
-/** Estimated bytes of a price without its texts and postings. */
-const PRICE_BYTES = 400;
-/** Estimated bytes of a word without its letters. */
-const TOKEN_BYTES = 40;
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 
@@ -156,8 +149,6 @@ export async function indexOf(market: Market, prices: readonly FoundPrice[]): Pr
     start += token.length + 1;
     if (slice.isOver) await slice.yieldIfOver();
   }
-  const bytes =
-    PRICE_BYTES * prices.length + TOKEN_BYTES * tokens.length + 4 * postings.length + 3 * start;
   return {
     market,
     prices,
@@ -168,6 +159,5 @@ export async function indexOf(market: Market, prices: readonly FoundPrice[]): Pr
     starts,
     offsets,
     postings,
-    bytes,
   };
 }

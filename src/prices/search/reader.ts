@@ -3,6 +3,7 @@ import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts'
 import { headAt, type NewestRevision } from '../../db/newest-revision.ts';
 import type { Head } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
+import { cachedByRevision } from '../../db/shared-work.ts';
 import { Semaphore } from '../../std/semaphore.ts';
 import { selectionOf } from '../select/query.ts';
 import type { ReferenceReader } from '../select/references.ts';
@@ -36,61 +37,8 @@ async function readIndex(
   }
 }
 
-interface IndexEntry {
-  readonly index: Promise<MarketIndex>;
-  readonly slug: MarketSlug;
-  bytes: number;
-}
-
 /** Cached indexes of a market: the newest, and one for requests that began before it. */
 const REVISIONS = 2;
-
-/**
- * An LRU cache of indexes, within a budget of bytes. Concurrent callers share one build; failures
- * are not cached. An index that alone exceeds the budget is not cached.
- */
-class Indexes {
-  readonly #entries = new Map<string, IndexEntry>();
-  readonly #bytesMax: number;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  get(slug: MarketSlug, key: string, build: () => Promise<MarketIndex>): Promise<MarketIndex> {
-    const found = this.#entries.get(key);
-    const entry = found ?? { index: build(), slug, bytes: 0 };
-    // Deleting and setting an entry keeps the map in the order of use.
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    if (!found) this.#watch(key, entry);
-    return entry.index;
-  }
-
-  #watch(key: string, entry: IndexEntry): void {
-    const isCached = () => this.#entries.get(key) === entry;
-    entry.index.then(
-      ({ bytes }) => {
-        entry.bytes = bytes;
-        this.#evict();
-      },
-      () => {
-        if (isCached()) this.#entries.delete(key);
-      },
-    );
-    const revisions = [...this.#entries].filter(([, { slug }]) => slug === entry.slug);
-    for (const [old] of revisions.slice(0, -REVISIONS)) this.#entries.delete(old);
-  }
-
-  #evict(): void {
-    let bytes = [...this.#entries.values()].reduce((sum, each) => sum + each.bytes, 0);
-    for (const [key, entry] of this.#entries) {
-      if (bytes <= this.#bytesMax) return;
-      this.#entries.delete(key);
-      bytes -= entry.bytes;
-    }
-  }
-}
 
 /** The indexes of some markets at one revision, and its head. */
 interface IndexesAt {
@@ -102,11 +50,10 @@ interface IndexesAt {
 type IndexReader = (slugs: readonly MarketSlug[], newest: NewestRevision) => Promise<IndexesAt>;
 
 /**
- * A reader that builds the index of a market once for each of its revisions, on first use.
- * @param bytesMax budget of all cached indexes in bytes
+ * A reader that builds the index of a market once for each of its revisions, on first use. An index
+ * has about 800 bytes a price.
  */
-export function indexReader(sources: SearchSources, bytesMax: number): IndexReader {
-  const cached = new Indexes(bytesMax);
+export function indexReader(sources: SearchSources): IndexReader {
   const semaphore = new Semaphore(READ_AT_ONCE, { waitingMax: 0, waitMs: 0 });
   const read = async (market: Market, head: Head): Promise<MarketIndex> => {
     const release = await semaphore.acquire({ isUntimed: true });
@@ -116,15 +63,16 @@ export function indexReader(sources: SearchSources, bytesMax: number): IndexRead
       release?.();
     }
   };
+  const readers = MARKETS.map((market) => {
+    const keyOf = ({ epoch, revision }: Head): string => `${epoch}.${revision}`;
+    const cached = cachedByRevision(REVISIONS, keyOf, (head: Head) => read(market, head));
+    return { slug: market.slug, cached };
+  });
   return async (slugs, newest) => {
     const head = headAt(newest, slugs);
-    const requested = MARKETS.filter(({ slug }) => slugs.includes(slug));
-    const indexes = requested.map((market) => {
-      // The revision of one market changes less often than that of all markets.
-      const own = headAt(newest, [market.slug]);
-      const key = `${market.slug} ${own.epoch}.${own.revision}`;
-      return cached.get(market.slug, key, () => read(market, own));
-    });
+    const requested = readers.filter(({ slug }) => slugs.includes(slug));
+    // The revision of one market changes less often than that of all markets.
+    const indexes = requested.map(({ slug, cached }) => cached(headAt(newest, [slug])));
     return { head, indexes: await Promise.all(indexes) };
   };
 }

@@ -86,7 +86,7 @@ export interface Unmatched {
 const SUGGESTIONS = 3;
 
 /** Most values of a request that get suggestions: hundreds of unknown values are no typo. */
-const SUGGESTED_MAX = 20;
+const SUGGESTED_MAX = 5;
 
 type UnmatchedItem = Pick<Unmatched, 'list' | 'index' | 'value'>;
 

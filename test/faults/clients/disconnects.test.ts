@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../../support/database/database.ts';
+import { roledDatabase, serviceClient } from '../../support/database/roles.ts';
 import { counted, WITH_METRICS } from '../../support/http/metrics.ts';
 import { startServiceProcess } from '../../support/http/service-process.ts';
 import { postText, RawConnection, startListening, until } from '../../support/http/sockets.ts';
@@ -25,9 +26,11 @@ fault(
   'clients that disconnect',
   'no statement runs 300 ms after the last client disconnected; the pool is complete; 0 × 500',
   async (t) => {
-    const database = await testDatabase(t);
+    const database = await roledDatabase(t);
     await fill(database, { prices: 60, points: 500 });
-    const service = await startListening(t, database, { PRICE_BOOK_BYTES: '0' });
+    // Its account has the interval after which PostgreSQL ends statements of closed connections.
+    const client = serviceClient(t, database);
+    const service = await startListening(t, { ...database, client }, { PRICE_BOOK_BYTES: '0' });
     const text = postText(service, BULK_MARKET.slug, SERIES);
     const count = byLength(150, 1_000);
     let random = 7;
@@ -41,7 +44,7 @@ fault(
       await Promise.all(connections.map(({ closed }) => closed));
     }
     const left = performance.now();
-    const { slots } = database.client.reads;
+    const { slots } = client.reads;
     await until('nothing runs', async () => slots.inUse === 0 && (await active(database)) === 0);
     const afterwards = performance.now() - left;
     t.same(service.failures(), [], 'a client that leaves is no failure of the service');

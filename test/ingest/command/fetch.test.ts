@@ -49,7 +49,10 @@ const FAULTS: Readonly<Record<string, readonly [Handler, RegExp]>> = {
     (_, response) => response.writeHead(404).end('none'),
     /it answers 404 Not Found$/,
   ],
-  'a server in trouble': [(_, response) => response.writeHead(503).end(), /it answers 503/],
+  'a server in trouble': [
+    (_, response) => response.writeHead(503, { 'retry-after': '0' }).end(),
+    /it answers 503/,
+  ],
   'an answer without a file': [(_, response) => response.writeHead(204).end(), /it answers 204/],
   'a connection that is cut': [
     (_, response) => {
@@ -109,6 +112,19 @@ t.test('a download that fails says why in one line, with the setting', async (t)
   t.teardown(() => near.destroy());
   await once(near, 'connect');
   await t.rejects(ask(`http://127.0.0.1:${near.localPort}/`), { message: /ECONNREFUSED/ });
+});
+
+t.test('a download is repeated after 503 and 429, at most three times', async (t) => {
+  let requests = 0;
+  const base = await serve(t, ({ url }, response) => {
+    requests += 1;
+    if (url === '/file' && requests === 4) return response.end(csv.subarray(0, 2_000));
+    response.writeHead(requests % 2 ? 503 : 429, { 'retry-after': '0' }).end('wait');
+  });
+  t.strictSame(await ask(`${base}/file`), csv.subarray(0, 2_000));
+  requests = 0;
+  await t.rejects(ask(base), { message: /it answers 429/ });
+  t.equal(requests, 4);
 });
 
 t.test('a slow server times out, whether it is silent or drips', async (t) => {

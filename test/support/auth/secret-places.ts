@@ -47,37 +47,41 @@ const posted = (body: object, key: string): string => {
 export const bodyOf = (secret: string, key: string): string =>
   posted({ filters: { [secret]: [secret], regions: [secret] } }, key);
 
+const got = (address: string, key: string): string =>
+  `GET ${address} HTTP/1.1\r\n${HEAD}x-api-key: ${key}\r\n\r\n`;
+
+/** Requests that have a secret as the value of a filter, which is a parameter of a statement. */
+export const filtersWith = (secret: string, key: string): string[] => [
+  posted({ filters: { regions: [secret] } }, key),
+  posted({ filters: { codes: [`x ${secret}`] }, options: { asOf: '2026-11-01T00:00:00Z' } }, key),
+  got(`/v3/prices/nickel?regions=${secret}`, key),
+];
+
 /** Requests with a good key that have a secret where a value or a name belongs. */
-const requestsWith = (secret: string, key: string): string[] => {
-  const got = (address: string): string =>
-    `GET ${address} HTTP/1.1\r\n${HEAD}x-api-key: ${key}\r\n\r\n`;
-  return [
-    bodyOf(secret, key),
-    posted({ filters: { regions: [secret] } }, key),
-    posted({ filters: { codes: [`x ${secret}`] }, options: { asOf: '2026-11-01T00:00:00Z' } }, key),
-    posted({ options: { [secret]: true } }, key),
-    posted({ options: { currency: secret, unitOfMeasure: secret, cursor: secret } }, key),
-    got(`/v3/prices/nickel?regions=${secret}`),
-    got(`/v3/prices/nickel?${secret}=1`),
-    got(`/v3/prices/nickel?includeSeries=${secret}`),
-    got(`/v3/prices/nickel/filters?${secret}`),
-    got(`/v3/reference/rates?base=${secret}`),
-    got(`/v3/search?q=${secret}&limit=${secret}`),
-    got(`/v3/changes?market=${secret}&after=${secret}`),
-    got(`/v3/me?${secret}`),
-    got(`/v3/me?${secret.replaceAll('_', '%5f')}%zz=1`),
-    got(`/v3/me?%FF${secret}=1`),
-    got(`/v3/x%FF${secret}`),
-    got(`/v3/Bearer_${secret}`),
-    posted(
-      { filters: { regions: [`Bearer_${secret}`] }, options: { asOf: 'x', limit: secret } },
-      key,
-    ),
-  ];
-};
+const requestsWith = (secret: string, key: string): string[] => [
+  bodyOf(secret, key),
+  posted({ options: { [secret]: true } }, key),
+  posted({ options: { currency: secret, unitOfMeasure: secret, cursor: secret } }, key),
+  got(`/v3/prices/nickel?${secret}=1`, key),
+  got(`/v3/prices/nickel?includeSeries=${secret}`, key),
+  got(`/v3/prices/nickel/filters?${secret}`, key),
+  got(`/v3/reference/rates?base=${secret}`, key),
+  got(`/v3/search?q=${secret}&limit=${secret}`, key),
+  got(`/v3/changes?market=${secret}&after=${secret}`, key),
+  got(`/v3/me?${secret}`, key),
+  got(`/v3/me?${secret.replaceAll('_', '%5f')}%zz=1`, key),
+  got(`/v3/me?%FF${secret}=1`, key),
+  got(`/v3/x%FF${secret}`, key),
+  got(`/v3/Bearer_${secret}`, key),
+  posted(
+    { filters: { regions: [`Bearer_${secret}`] }, options: { asOf: 'x', limit: secret } },
+    key,
+  ),
+];
 
 /**
- * Sends a secret in every place of a request, and somebody who leaves in the midst of one.
+ * Sends a secret in every place of a request but the value of a filter, and once in a request that
+ * is aborted.
  * @returns the answers, as text
  */
 export async function sendEverywhere(
