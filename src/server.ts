@@ -76,9 +76,9 @@ async function start(): Promise<void> {
   const address = await serve({ config, url, usageUrl, logger, metrics }, lifecycle);
   if (bannerData === null) return;
   // After the service listens: a failed start must not create a key.
-  const { key, others } = await prepared.createDemoKey(address);
+  const { key } = await prepared.createDemoKey();
   lifecycle.throwIfShuttingDown();
-  process.stdout.write(bannerOf({ address, key, others, ...bannerData }));
+  process.stdout.write(bannerOf({ address, key, ...bannerData }));
   wasBannerShown = true;
 }
 

@@ -5,8 +5,6 @@ export interface BannerData {
   /** Address of the service, without a trailing slash. */
   readonly address: string;
   readonly key: string;
-  /** Addresses of services that run on the same database. */
-  readonly others: readonly string[];
   /** Null if there are no prices. */
   readonly example: ExamplePrice | null;
   readonly notice: string | null;
@@ -35,22 +33,19 @@ function curlLine(address: string, key: string, example: ExamplePrice | null): s
  * The banner: addresses, demo key and an example command. The explorer reads the key from the
  * fragment of its URL, which browsers do not send.
  */
-export function bannerOf({ address, key, others, example, notice }: BannerData): string {
+export function bannerOf({ address, key, example, notice }: BannerData): string {
   return [
     '',
     `  Commodity Prices Service   ${address}`,
     `  Explorer                   ${address}/explorer#key=${key}`,
     `  Documentation              ${address}/docs`,
     `  Demo key, for 24 hours     ${key}`,
-    ...others.map((each) => `  Runs on this data already  ${each}`),
     ...(notice === null ? [] : [`  ${notice}`]),
     '',
     '  Try it:',
     `  ${curlLine(address, key, example)}`,
     '',
-    others.length === 0
-      ? '  Ctrl-C stops the service and its database.'
-      : '  Ctrl-C stops the service; the last service that stops also stops the database.',
+    '  Ctrl-C stops the service, and its database unless another process uses it.',
     '',
     '',
   ].join('\n');

@@ -1,9 +1,7 @@
-import { listKeys } from '../auth/keys/info.ts';
 import { createKey, revokeKey } from '../auth/keys/keys.ts';
 import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
-import { isAlive, ownIdentity } from '../db/embedded/process.ts';
 import { migrateUp } from '../db/migrate/migrate.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/migrate/roles.ts';
 import { examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
@@ -15,48 +13,40 @@ import type { Lifecycle } from './lifecycle.ts';
 import { requireFreePorts } from './ports.ts';
 
 const DEMO_NAME = 'demo';
-/** Lifetime of a demo key: the key of a killed service is not revoked. */
 const DEMO_LIFETIME_MS = 24 * 3_600_000;
 const DEMO_OWNER = 'made at the start without DATABASE_URL';
 
-/** Owner text of a demo key: the address and the process of its service. */
-const ownerOf = (address: string, identity: string): string =>
-  `${DEMO_OWNER}, for ${address} of process ${identity}`;
-
-const OWNER_FORM = new RegExp(`^${DEMO_OWNER}(?:, for (\\S+) of process (.+))?$`);
-
-/** A demo key, and the addresses of other services on the same database. */
+/** The id and the text of a demo key. */
 interface DemoKey {
   readonly id: string;
   readonly key: string;
-  readonly others: readonly string[];
 }
 
 /**
- * Creates a key with all markets, valid for 24 hours, and revokes the keys of stopped services.
+ * Creates a key with all markets, valid for 24 hours, and revokes the keys of killed services.
  * Called once the service listens: a failed start must not create a key.
  */
-async function renewDemoKey({ db }: Client, address: string): Promise<DemoKey> {
-  const keys = await listKeys(db);
-  const owner = ownerOf(address, await ownIdentity());
-  const { id: ownId, key } = await createKey(db, {
+async function renewDemoKey({ db }: Client): Promise<DemoKey> {
+  const own = await createKey(db, {
     name: DEMO_NAME,
-    owner,
+    owner: DEMO_OWNER,
     scopes: [ALL_MARKETS],
     expiresAt: new Date(Date.now() + DEMO_LIFETIME_MS),
   });
-  const others: string[] = [];
-  for (const { id, name, owner: keyOwner, status } of keys) {
-    const form = OWNER_FORM.exec(keyOwner ?? '');
-    if (name !== DEMO_NAME || form === null || status === 'revoked') continue;
-    const [, other, identity] = form;
-    if (other !== undefined && (await isAlive(identity ?? ''))) others.push(other);
-    else await revokeKey(db, id, 'a later start created another key');
-  }
-  return { id: ownId, key, others };
+  // A key from before the start of this server belongs to a service that has ended.
+  const left = await db
+    .selectFrom('api_key')
+    .select('public_id as id')
+    .where('name', '=', DEMO_NAME)
+    .where('owner', 'like', `${DEMO_OWNER}%`)
+    .where('revoked_at', 'is', null)
+    .where(({ eb, fn }) => eb('created_at', '<', fn<string>('pg_postmaster_start_time')))
+    .execute();
+  for (const { id } of left) await revokeKey(db, id, 'a later start created another key');
+  return own;
 }
 
-/** Revokes the key of a stopping service. The next start revokes the key of a killed service. */
+/** Revokes the key of a stopping service. */
 async function revokeDemoKey({ db }: Client, id: string): Promise<void> {
   await revokeKey(db, id, 'the service that showed it stopped');
 }
@@ -69,8 +59,8 @@ interface Prepared {
   readonly usageUrl: string | undefined;
   /** Data for the banner; null if the database is not embedded. */
   readonly bannerData: Pick<BannerData, 'example' | 'notice'> | null;
-  /** Creates the demo key of a service that listens on the address. */
-  createDemoKey(address: string): Promise<DemoKey>;
+  /** Creates the demo key of a service that listens. */
+  createDemoKey(): Promise<DemoKey>;
   /** Releases the embedded database. */
   release(): Promise<void>;
 }
@@ -142,8 +132,8 @@ export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<P
   lifecycle.throwIfShuttingDown();
   const config = withLevel(await withDevelopmentSecret(settings), chosen.isEmbedded);
   let ownKey: DemoKey | null = null;
-  const createDemoKey = async (address: string): Promise<DemoKey> => {
-    ownKey = await withWriter(chosen, config, (writer) => renewDemoKey(writer, address));
+  const createDemoKey = async (): Promise<DemoKey> => {
+    ownKey = await withWriter(chosen, config, renewDemoKey);
     return ownKey;
   };
   // Runs after the drain, because shutdown steps run in reverse order.

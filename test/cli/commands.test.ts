@@ -247,7 +247,7 @@ t.test('without DATABASE_URL a command brings its own database and takes it away
   t.match(JSON.parse((await prices(t, { DATA_DIR }, 'keys', 'list', '--json')).stdout), [
     { name: 'a' },
   ]);
-  t.equal(await findPostmaster(await chooseInstallation(DATA_DIR)), null);
+  t.equal(findPostmaster(await chooseInstallation(DATA_DIR)), null);
   t.ok(await stat(join(DATA_DIR, 'postgres')));
   t.notMatch(await readFile(join(DATA_DIR, 'postgres.log'), 'utf8'), /ERROR|PANIC/);
 });

@@ -1,23 +1,26 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import t from 'tap';
-import { openEmbedded, removeEmbedded } from '../../src/db/embedded/embedded.ts';
-import { ownIdentity, withLock } from '../../src/db/embedded/process.ts';
+import { openEmbedded } from '../../src/db/embedded/embedded.ts';
+import { chooseInstallation } from '../../src/db/embedded/installation.ts';
+import { until } from '../support/http/sockets.ts';
 import { dataFolder } from '../support/process/programs.ts';
+import { removeData } from '../support/run/folders.ts';
 
 const USER = fileURLToPath(new URL('../support/database/embedded-user.ts', import.meta.url));
 /** No process of this machine has it: the kernel's numbers end far below. */
-const DEAD_PID = 4_194_305_000;
+const DEAD_PID = 2_000_000_000;
 
 type Test = Pick<typeof t, 'teardown'>;
 
 async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {});
   await client.connect();
   try {
     return (await client.query(text)).rows;
@@ -28,6 +31,15 @@ async function query(url: string, text: string): Promise<Record<string, unknown>
 
 const postmasterOf = async (dataDir: string): Promise<number> =>
   Number.parseInt(await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8'), 10);
+
+/** The folder of the database files, which root stores elsewhere if it must. */
+const homeOf = async (dataDir: string): Promise<string> => (await chooseInstallation(dataDir)).home;
+
+/** The unfinished files of a new database. */
+async function draftsIn(dataDir: string): Promise<string[]> {
+  const names = await readdir(await homeOf(dataDir));
+  return names.filter((each) => each.startsWith('postgres.new'));
+}
 
 /** Another process that uses the database of the folder. */
 async function otherUser(test: Test, dataDir: string) {
@@ -94,7 +106,6 @@ t.test('the first opens, others share, and the last one out stops the server', a
   t.strictSame(await query(later.url, 'select value from kept'), [{ value: 42 }]);
   await later.release();
   await later.release();
-  t.strictSame(await readdir(join(dataDir, 'leases')), []);
 });
 
 t.test('a connection without the password is refused', async (t) => {
@@ -103,7 +114,7 @@ t.test('a connection without the password is refused', async (t) => {
   const guess = new URL(url);
   guess.password = 'prices';
   await t.rejects(query(guess.href, 'select'), { code: '28P01' });
-  const { mode } = await stat(join(dataDir, 'database-password'));
+  const { mode } = await stat(join(dataDir, 'postgres', 'database-password'));
   t.equal(mode & 0o777, 0o600);
   await release();
 });
@@ -118,14 +129,58 @@ t.test('a terminal’s Ctrl-C does not reach the server', async (t) => {
   await release();
 });
 
-t.test('processes that start at once on a new folder share one server', async (t) => {
+t.test('ten processes that start at once on a new folder share one server', async (t) => {
   const dataDir = await dataFolder(t);
-  const users = await Promise.all([1, 2, 3].map(() => otherUser(t, dataDir)));
+  const users = await Promise.all(Array.from({ length: 10 }, () => otherUser(t, dataDir)));
   t.equal(new Set(users.map((each) => each.url)).size, 1);
   t.equal(users.filter((each) => each.started).length, 1);
   await Promise.all(users.map((each) => each.end()));
   await t.rejects(query(users[0]?.url ?? '', 'select'), { code: 'ECONNREFUSED' });
+  t.same(await draftsIn(dataDir), []);
 });
+
+t.test('a process that starts while the last one stops the server gets a server', async (t) => {
+  const dataDir = await dataFolder(t);
+  let last = await openEmbedded(dataDir);
+  for (let round = 0; round < 8; round += 1) {
+    const [next] = await Promise.all([openEmbedded(dataDir), last.release()]);
+    t.ok(await query(next.url, 'select'), next.started ? 'a new server' : 'the running server');
+    last = next;
+  }
+  await last.release();
+  await t.rejects(query(last.url, 'select'), { code: 'ECONNREFUSED' });
+});
+
+t.test('two last processes that end at once stop the server', async (t) => {
+  const dataDir = await dataFolder(t);
+  for (let round = 0; round < 4; round += 1) {
+    const both = [await openEmbedded(dataDir), await openEmbedded(dataDir)];
+    await Promise.all(both.map(({ release }) => release()));
+    await t.rejects(query(both[0]?.url ?? '', 'select'), { code: 'ECONNREFUSED' });
+  }
+});
+
+t.test(
+  'a crash that ends all sessions leaves the server to the processes that use it',
+  async (t) => {
+    const dataDir = await dataFolder(t);
+    const service = await openEmbedded(dataDir);
+    const sessions = `select pid from pg_stat_activity where backend_type = 'client backend'
+    and pid <> pg_backend_pid()`;
+    const [held] = await query(service.url, sessions);
+    process.kill(Number(held?.['pid']), 'SIGKILL');
+    await until('it is used again', async () => {
+      const rows = await query(service.url, sessions).catch(() => []);
+      return rows.length > 0 && rows[0]?.['pid'] !== held?.['pid'];
+    });
+    const command = await openEmbedded(dataDir);
+    t.match(command, { started: false, url: service.url });
+    await command.release();
+    t.ok(await query(service.url, 'select'), 'the end of the command does not stop it');
+    await service.release();
+    await t.rejects(query(service.url, 'select'), { code: 'ECONNREFUSED' });
+  },
+);
 
 t.test('a killed owner leaves a server that the next one adopts and stops', async (t) => {
   const dataDir = await dataFolder(t);
@@ -138,59 +193,86 @@ t.test('a killed owner leaves a server that the next one adopts and stops', asyn
   await t.rejects(query(owner.url, 'select'), { code: 'ECONNREFUSED' });
 });
 
-t.test('after a killed server the next start has the data, at the same address', async (t) => {
+t.test('after a killed server the next start has the data', async (t) => {
   const dataDir = await dataFolder(t);
   const first = await openEmbedded(dataDir);
   await query(first.url, 'create table kept as select 42 as value');
   process.kill(await postmasterOf(dataDir), 'SIGKILL');
   const second = await openEmbedded(dataDir);
-  t.match(second, { started: true, url: first.url });
-  t.strictSame(await query(first.url, 'select value from kept'), [{ value: 42 }]);
+  t.equal(second.started, true);
+  t.strictSame(await query(second.url, 'select value from kept'), [{ value: 42 }]);
   await first.release();
   await second.release();
-  await t.rejects(query(first.url, 'select'), { code: 'ECONNREFUSED' });
+  await t.rejects(query(second.url, 'select'), { code: 'ECONNREFUSED' });
 });
 
-t.test('files left by crashes prevent no start', async (t) => {
+t.test('a first start whose process is killed can be repeated', async (t) => {
   const dataDir = await dataFolder(t);
-  const [pid, ...beginning] = (await ownIdentity()).split(' ');
-  const leases = join(dataDir, 'leases');
-  const { url, release } = await openEmbedded(dataDir);
-  await release();
-
-  // A dead process holds the lock; the start of a database was cut off halfway.
-  await writeFile(join(dataDir, 'embedded.lock'), `${DEAD_PID} 1@boot`);
-  await mkdir(join(dataDir, 'postgres.new-1234'));
-  await writeFile(join(dataDir, 'postgres.new-1234', 'PG_VERSION'), '18');
-  // A dead process has a lease, and one whose number a later process, this one, has got.
-  await writeFile(join(leases, `${DEAD_PID}-1`), `${DEAD_PID} 1@boot`);
-  await writeFile(join(leases, `${pid}-1`), `${pid} 1${beginning.join(' ')}`);
-  // The server's number went to another process as well.
-  const port = new URL(url).port;
-  await writeFile(
-    join(dataDir, 'postgres', 'postmaster.pid'),
-    `${pid}\n${join(dataDir, 'postgres')}\n1700000000\n${port}\n\n127.0.0.1\n\nready\n`,
-  );
-
+  const child = spawn(process.execPath, [USER, dataDir], { stdio: ['pipe', 'ignore', 'inherit'] });
+  await until('initdb has begun', async () => (await draftsIn(dataDir)).length > 0);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
   const next = await openEmbedded(dataDir);
   t.equal(next.started, true);
-  t.strictSame(
-    (await readdir(dataDir)).filter((each) => each.startsWith('postgres.new')),
-    [],
-  );
+  t.ok(await query(next.url, 'select'));
+  t.same(await draftsIn(dataDir), []);
+  await next.release();
+});
+
+/** A running program of the account that runs PostgreSQL. */
+async function otherProgram(test: Test, dataDir: string): Promise<number> {
+  const { account } = await chooseInstallation(dataDir);
+  const owner = account ? { uid: account.uid, gid: account.gid } : {};
+  const child = spawn('sleep', ['600'], { cwd: '/', stdio: 'ignore', ...owner });
+  test.teardown(() => child.kill('SIGKILL'));
+  await once(child, 'spawn');
+  return child.pid ?? 0;
+}
+
+t.test('a postmaster.pid left by a crash prevents no start', async (t) => {
+  const dataDir = await dataFolder(t);
+  const first = await openEmbedded(dataDir);
+  await first.release();
+  const files = join(await homeOf(dataDir), 'postgres');
+  for (const pid of [DEAD_PID, process.pid, await otherProgram(t, dataDir)]) {
+    const left = `${pid}\n${files}\n1700000000\n5432\n\n127.0.0.1\n\nready\n`;
+    await writeFile(join(files, 'postmaster.pid'), left);
+    const next = await openEmbedded(dataDir);
+    t.equal(next.started, true);
+    await next.release();
+    await t.rejects(query(next.url, 'select'), { code: 'ECONNREFUSED' });
+  }
+});
+
+t.test('a folder of version 1.0.0 works, whatever a crash left in it', async (t) => {
+  const dataDir = await dataFolder(t);
+  const first = await openEmbedded(dataDir);
+  await query(first.url, 'create table kept as select 42 as value');
+  await first.release();
+  const home = await homeOf(dataDir);
+  await rename(join(home, 'postgres', 'database-password'), join(home, 'database-password'));
+  await writeFile(join(dataDir, 'embedded.lock'), `${process.pid} 1@boot`);
+  await mkdir(join(dataDir, 'leases'));
+  await writeFile(join(dataDir, 'leases', `${process.pid}-1`), `${process.pid} 1@boot`);
+  await mkdir(join(home, 'postgres.new-12ab'));
+  await writeFile(join(home, 'postgres.new-12ab.password'), 'x');
+
+  const next = await openEmbedded(dataDir);
+  t.strictSame(await query(next.url, 'select value from kept'), [{ value: 42 }]);
+  t.same(await draftsIn(dataDir), []);
   await next.release();
   await t.rejects(query(next.url, 'select'), { code: 'ECONNREFUSED' });
 });
 
-t.test('a living process’s lock is waited for, and named when it takes too long', async (t) => {
-  const file = join(await dataFolder(t), '..', 'a.lock');
-  await withLock(file, 1_000, async () => {
-    await t.rejects(
-      withLock(file, 100, async () => {}),
-      { name: 'EmbeddedDatabaseError', message: new RegExp(`process ${process.pid} .*a\\.lock`) },
-    );
+t.test('files of another version are refused, with the reason and the log', async (t) => {
+  const dataDir = await dataFolder(t);
+  const { release } = await openEmbedded(dataDir);
+  await release();
+  await writeFile(join(await homeOf(dataDir), 'postgres', 'PG_VERSION'), '15\n');
+  await t.rejects(openEmbedded(dataDir), {
+    name: 'EmbeddedDatabaseError',
+    message: /database files are incompatible with server\); see .*postgres\.log$/,
   });
-  t.equal(await withLock(file, 0, async () => 'mine'), 'mine');
 });
 
 t.test('data goes where the account of the database can reach it', async (t) => {
@@ -208,6 +290,6 @@ t.test('data goes where the account of the database can reach it', async (t) => 
     t.equal(folder, join(dataDir, 'postgres'));
     t.equal(notice, null);
   }
-  t.equal(await removeEmbedded(dataDir), true);
+  await removeData(dataDir);
   t.equal(await stat(folder).catch(() => null), null, 'the folder can be removed again');
 });

@@ -52,7 +52,7 @@ const isReady = (address: string): Promise<void> =>
   until('the service is ready', async () => (await fetch(`${address}/ready`)).status === 200);
 
 const isDatabaseUp = async (dataDir: string): Promise<boolean> =>
-  (await findPostmaster(await chooseInstallation(dataDir))) !== null;
+  findPostmaster(await chooseInstallation(dataDir)) !== null;
 
 /** Invalid settings, with message and exit code. */
 type InvalidSettings = [env: Record<string, string>, message: RegExp, code: number];

@@ -1,16 +1,17 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import {
   chown,
   mkdir,
   open,
   readdir,
   readFile,
-  readlink,
   rename,
   rm,
   stat,
+  writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -22,11 +23,14 @@ const LOG_BYTES_MAX = 10 * 1024 * 1024;
 /** Name of the database and of its account. */
 const NAME = 'prices';
 
+const PASSWORD = 'database-password';
+/** Name of a folder for new files, before the number of the process that makes it. */
+const DRAFT = 'postgres.new-';
+
 /** PostgreSQL's data directory. */
 export const clusterOf = (installation: Installation): string =>
   join(installation.home, 'postgres');
-const passwordFileOf = (installation: Installation): string =>
-  join(installation.home, 'database-password');
+const pidFileOf = (cluster: string): string => join(cluster, 'postmaster.pid');
 /** Log file of PostgreSQL and initdb. */
 export const logFileOf = (installation: Installation): string =>
   join(installation.dataDir, 'postgres.log');
@@ -37,7 +41,7 @@ export const accountOptions = (account: SystemAccount | null) =>
 
 /** The environment of PostgreSQL, without the PG* variables and secrets of this process. */
 export function environment(): NodeJS.ProcessEnv {
-  const inherited = ['PATH', 'SystemRoot', 'TMPDIR', 'TEMP', 'TMP'];
+  const inherited = ['PATH', 'SystemRoot', 'ComSpec', 'TMPDIR', 'TEMP', 'TMP'];
   const env: NodeJS.ProcessEnv = { LC_ALL: 'C', TZ: 'UTC' };
   for (const name of inherited) if (process.env[name]) env[name] = process.env[name];
   return env;
@@ -49,26 +53,21 @@ export async function urlOf(
   port: number,
   database: string = NAME,
 ): Promise<string> {
-  const file = passwordFileOf(installation);
+  const own = join(clusterOf(installation), PASSWORD);
+  // Until version 1.0.0 the password was beside the files.
+  const file = existsSync(own) ? own : join(installation.home, PASSWORD);
   const password = await readFile(file, 'utf8').catch((cause) => {
     throw new EmbeddedDatabaseError(`cannot read ${file}, the password of the database`, { cause });
   });
   return `postgres://${NAME}:${password.trim()}@127.0.0.1:${port}/${database}`;
 }
 
-async function makePassword(installation: Installation): Promise<string> {
-  const file = passwordFileOf(installation);
-  const password = randomBytes(24).toString('base64url');
-  const handle = await open(file, 'w', 0o600);
-  await handle.writeFile(`${password}\n`);
-  await handle.sync();
-  await handle.close();
-  return password;
-}
+/** PostgreSQL's log. @param from position in bytes */
+export const logOf = async (installation: Installation, from: number): Promise<string> =>
+  (await readFile(logFileOf(installation))).subarray(from).toString('utf8');
 
-/** The last error in PostgreSQL's log. @param from position in bytes */
-export async function lastErrorOf(installation: Installation, from: number): Promise<string> {
-  const log = (await readFile(logFileOf(installation))).subarray(from).toString('utf8');
+/** The last error in a log. */
+export function lastErrorIn(log: string): string {
   const lines = log.split('\n').filter((line) => /FATAL|PANIC|ERROR|error/.test(line));
   return lines.at(-1) ?? log.trim().split('\n').at(-1) ?? '';
 }
@@ -81,38 +80,51 @@ export async function openLog(installation: Installation) {
   return { handle, from: (await handle.stat()).size };
 }
 
+/** Removes the drafts of processes that ended while they initialised files. */
+async function removeStaleDrafts(home: string): Promise<void> {
+  for (const name of await readdir(home)) {
+    if (!name.startsWith(DRAFT)) continue;
+    const pid = Number(name.slice(DRAFT.length));
+    if (pid > 0 && pid !== process.pid && processExists(pid)) continue;
+    // An initdb whose parent was killed may still be writing.
+    await rm(join(home, name), { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
 /**
- * Initialises the files of a new database, unless they exist. They are renamed when complete, so
- * that a killed initdb leaves no incomplete database.
+ * Initialises the files of a new database, unless they exist. They are renamed when complete,
+ * together with their password: a killed initdb leaves no incomplete database, and of several
+ * processes the first one's files are used.
  */
 export async function initialise(installation: Installation): Promise<void> {
   const cluster = clusterOf(installation);
-  const entries = await readdir(installation.home);
-  for (const stale of entries.filter((each) => each.startsWith('postgres.new-'))) {
-    await rm(join(installation.home, stale), { recursive: true, force: true });
+  await removeStaleDrafts(installation.home);
+  if (existsSync(cluster)) return;
+  const draft = join(installation.home, `${DRAFT}${process.pid}`);
+  const files = join(draft, 'postgres');
+  const secret = join(draft, PASSWORD);
+  try {
+    await mkdir(draft, { mode: 0o700 });
+    const password = randomBytes(24).toString('base64url');
+    await writeFile(secret, `${password}\n`, { mode: 0o600, flush: true });
+    if (installation.account) {
+      const { uid, gid } = installation.account;
+      for (const each of [draft, secret]) await chown(each, uid, gid);
+    }
+    await runInitdb(installation, files, secret);
+    await rename(secret, join(files, PASSWORD));
+    await rename(files, cluster).catch((error) => {
+      if (!existsSync(cluster)) throw error;
+    });
+  } finally {
+    await rm(draft, { recursive: true, force: true });
   }
-  if (await stat(cluster).catch(() => null)) return;
-
-  const draft = join(installation.home, `postgres.new-${randomBytes(6).toString('hex')}`);
-  await mkdir(draft, { mode: 0o700 });
-  // initdb requires an empty folder, so the password file is outside.
-  const secret = `${draft}.password`;
-  const handle = await open(secret, 'wx', 0o600);
-  await handle.writeFile(await makePassword(installation));
-  await handle.close();
-  if (installation.account) {
-    for (const each of [draft, secret])
-      await chown(each, installation.account.uid, installation.account.gid);
-  }
-  await runInitdb(installation, draft, secret);
-  await rm(secret, { force: true });
-  await rename(draft, cluster);
 }
 
-async function runInitdb(installation: Installation, draft: string, secret: string): Promise<void> {
+async function runInitdb(installation: Installation, files: string, secret: string): Promise<void> {
   const { handle, from } = await openLog(installation);
   const args = [
-    `--pgdata=${draft}`,
+    `--pgdata=${files}`,
     `--username=${NAME}`,
     `--pwfile=${secret}`,
     '--auth=scram-sha-256',
@@ -131,7 +143,7 @@ async function runInitdb(installation: Installation, draft: string, secret: stri
   });
   const [code, signal] = await once(child, 'exit').finally(() => handle.close());
   if (code === 0) return;
-  const detail = await lastErrorOf(installation, from);
+  const detail = lastErrorIn(await logOf(installation, from));
   throw new EmbeddedDatabaseError(
     `initdb failed (${code ?? signal}): ${detail}; see ${logFileOf(installation)}`,
   );
@@ -145,28 +157,44 @@ interface Postmaster {
 }
 
 /** Reads `postmaster.pid`, which a dead server may have left; null if there is none. */
-export async function readPidFile(cluster: string): Promise<Postmaster | null> {
-  const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '');
-  const lines = text.split('\n');
+export function readPidFile(cluster: string): Postmaster | null {
+  let lines: string[];
+  try {
+    lines = readFileSync(pidFileOf(cluster), 'utf8').split('\n');
+  } catch {
+    return null;
+  }
   const pid = Math.abs(Number(lines[0]));
   if (!Number.isInteger(pid) || pid === 0) return null;
   return { pid, port: Number(lines[3] ?? 0), ready: (lines[7] ?? '').trim() === 'ready' };
 }
 
 /** True if the process is the PostgreSQL of this folder, not a later one with the same number. */
-export async function isPostmaster(pid: number, cluster: string): Promise<boolean> {
+function isPostmaster(pid: number, cluster: string): boolean {
   if (!processExists(pid)) return false;
   if (process.platform !== 'linux') return true;
-  // The working directory of PostgreSQL is its data directory.
-  const folder = await readlink(`/proc/${pid}/cwd`).catch((error: NodeJS.ErrnoException) =>
-    error.code === 'ENOENT' || error.code === 'ESRCH' ? null : cluster,
-  );
-  return folder === cluster;
+  try {
+    // The working directory of PostgreSQL is its data directory.
+    return readlinkSync(`/proc/${pid}/cwd`) === cluster;
+  } catch (error) {
+    return !['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '');
+  }
 }
 
 /** The running server of these files; null if there is none. */
-export async function findPostmaster(installation: Installation): Promise<Postmaster | null> {
+export function findPostmaster(installation: Installation): Postmaster | null {
   const cluster = clusterOf(installation);
-  const found = await readPidFile(cluster);
-  return found && (await isPostmaster(found.pid, cluster)) ? found : null;
+  const found = readPidFile(cluster);
+  return found && isPostmaster(found.pid, cluster) ? found : null;
+}
+
+/**
+ * Removes a `postmaster.pid` whose number belongs to another program now: PostgreSQL would take
+ * that program for its server. Synchronous, because another start may write its own file.
+ */
+export function removeStalePidFile(installation: Installation): void {
+  const cluster = clusterOf(installation);
+  const found = readPidFile(cluster);
+  if (found === null || !processExists(found.pid) || isPostmaster(found.pid, cluster)) return;
+  rmSync(pidFileOf(cluster), { force: true });
 }

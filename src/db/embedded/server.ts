@@ -1,9 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
-import process from 'node:process';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import {
@@ -11,35 +8,27 @@ import {
   clusterOf,
   environment,
   findPostmaster,
-  isPostmaster,
-  lastErrorOf,
+  lastErrorIn,
   logFileOf,
+  logOf,
   openLog,
-  readPidFile,
+  removeStalePidFile,
   urlOf,
 } from './files.ts';
 import type { Installation } from './installation.ts';
-import { EmbeddedDatabaseError, processExists } from './process.ts';
+import { EmbeddedDatabaseError } from './process.ts';
 
 const START_MS = 60_000;
-const STOP_MS = 30_000;
+const STOP_SECONDS = 30;
 const POLL_MS = 20;
 
-async function isFree(port: number): Promise<boolean> {
-  const probe = createServer();
-  try {
-    await once(probe.listen({ host: '127.0.0.1', port }), 'listening');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    await new Promise((done) => probe.close(done));
-  }
-}
+/**
+ * Advisory lock of the database `postgres`. Each process that uses the server holds it shared; the
+ * process that gets it exclusively is the last one, and stops the server.
+ */
+const LOCK = 1;
 
-/** The preferred port if it is free, so that clients find the server again; otherwise any port. */
-async function choosePort(preferred: number): Promise<number> {
-  if (preferred > 0 && (await isFree(preferred))) return preferred;
+async function freePort(): Promise<number> {
   const probe = createServer();
   await once(probe.listen({ host: '127.0.0.1', port: 0 }), 'listening');
   const address = probe.address();
@@ -47,22 +36,36 @@ async function choosePort(preferred: number): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0;
 }
 
-/** A started server that may not be ready yet. */
-interface Attempt {
-  readonly pid: number | undefined;
-  /** Length of the log before the start, in bytes. */
-  readonly logFrom: number;
-  /** The exit code, signal or failure; null while it runs. */
-  ended(): string | null;
+/**
+ * Runs `pg_ctl` and waits for its end. PostgreSQL inherits its output: the log.
+ * @returns the text that it logged if it failed, otherwise null
+ */
+async function control(installation: Installation, ...args: string[]): Promise<string | null> {
+  const { handle, from } = await openLog(installation);
+  const child = spawn(installation.binaries.pgCtl, [...args, '--wait', '--silent'], {
+    cwd: installation.home,
+    // pg_ctl gives the folder of an option to a shell, which expands `$` in it.
+    env: { ...environment(), PGDATA: clusterOf(installation) },
+    // A separate process group: Ctrl-C in the terminal must not interrupt a start.
+    detached: true,
+    stdio: ['ignore', handle.fd, handle.fd],
+    ...accountOptions(installation.account),
+  });
+  const [code] = await once(child, 'exit').finally(() => handle.close());
+  return code === 0 ? null : logOf(installation, from);
 }
 
-async function spawnPostgres(
+/** Failures that end by themselves: another server starts or ends, or a port was taken. */
+const TRANSIENT = /lock file|shared memory block|could not create any TCP|Address already in use/;
+
+/** Starts PostgreSQL on a free port of 127.0.0.1. @returns the log if it does not start */
+async function tryStart(
   installation: Installation,
-  port: number,
   settings: Readonly<Record<string, string>>,
-): Promise<Attempt> {
-  const fixed = {
-    port: String(port),
+): Promise<string | null> {
+  removeStalePidFile(installation);
+  const all = {
+    port: String(await freePort()),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
     timezone: 'UTC',
@@ -70,117 +73,75 @@ async function spawnPostgres(
     log_checkpoints: 'off',
     ...settings,
   };
-  const { handle, from } = await openLog(installation);
-  const args = Object.entries(fixed).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const child = spawn(installation.binaries.postgres, ['-D', clusterOf(installation), ...args], {
-    cwd: installation.home,
-    env: environment(),
-    // A separate process group: Ctrl-C in the terminal reaches only the service, which stops this.
-    detached: true,
-    stdio: ['ignore', handle.fd, handle.fd],
-    ...accountOptions(installation.account),
-  });
-  let ended: string | null = null;
-  child.on('error', (error) => {
-    ended = error.message;
-  });
-  child.on('exit', (code, signal) => {
-    ended = String(code ?? signal);
-  });
-  child.unref();
-  await handle.close();
-  return { pid: child.pid, logFrom: from, ended: () => ended };
+  const options = Object.entries(all).map(([name, value]) => `-c "${name}=${value}"`);
+  const timeout = `--timeout=${START_MS / 1000}`;
+  return control(installation, 'start', timeout, `--options=${options.join(' ')}`);
 }
 
-/** Transient errors of a start: a port in use, and processes of a dead server that are ending. */
-const PORT_TAKEN = /could not create any TCP|Address already in use/;
-const STILL_STOPPING = /shared memory block|lock file/;
-
-/** Waits until the server accepts connections. Returns null, or the reason why it ended. */
-async function untilReady(
-  installation: Installation,
-  attempt: Attempt,
-  port: number,
-  deadline: number,
-): Promise<string | null> {
-  while (Date.now() < deadline) {
-    const ended = attempt.ended();
-    if (ended !== null) return `${ended}: ${await lastErrorOf(installation, attempt.logFrom)}`;
-    const found = await readPidFile(clusterOf(installation));
-    if (found?.ready && found.port === port && found.pid === attempt.pid) return null;
-    await pause(POLL_MS);
-  }
-  return `it was not ready after ${START_MS / 1000} s`;
-}
-
-/**
- * Starts PostgreSQL on 127.0.0.1 and returns its port.
- * @throws EmbeddedDatabaseError if it does not start
- */
-export async function startPostgres(
-  installation: Installation,
-  settings: Readonly<Record<string, string>>,
-): Promise<number> {
-  const cluster = clusterOf(installation);
-  const previous = await readPidFile(cluster);
-  // PostgreSQL mistakes any running process with that number for a server of the same files.
-  if (previous && processExists(previous.pid) && !(await isPostmaster(previous.pid, cluster))) {
-    await rm(join(cluster, 'postmaster.pid'), { force: true });
-  }
-  const deadline = Date.now() + START_MS;
-  let port = await choosePort(previous?.port ?? 0);
-  for (;;) {
-    const attempt = await spawnPostgres(installation, port, settings);
-    const failure = await untilReady(installation, attempt, port, deadline);
-    if (failure === null) return port;
-    const isTransient = PORT_TAKEN.test(failure) || STILL_STOPPING.test(failure);
-    if (Date.now() >= deadline || !isTransient) {
-      if (attempt.ended() === null) await stopPostgres(installation);
-      throw new EmbeddedDatabaseError(
-        `the embedded PostgreSQL did not start (${failure}); see ${logFileOf(installation)}`,
-      );
-    }
-    await pause(POLL_MS * 5);
-    if (PORT_TAKEN.test(failure)) port = await choosePort(0);
-  }
-}
-
-/** Checks that the server of a port uses these files. Creates the database if it is missing. */
-async function checkServer(installation: Installation, port: number): Promise<void> {
-  const client = new pg.Client({ connectionString: await urlOf(installation, port, 'postgres') });
-  await client.connect();
+/** Connects to the server of a port, and checks that it uses these files. */
+async function connect(installation: Installation, port: number): Promise<pg.Client> {
+  const session = new pg.Client({
+    connectionString: await urlOf(installation, port, 'postgres'),
+    application_name: 'commodity-prices user of the server',
+  });
+  // A lost session emits `end` as well.
+  session.on('error', () => {});
   try {
-    const { rows } = await client.query(`select current_setting('data_directory') as folder,
-      exists (select from pg_database where datname = 'prices') as present`);
-    if (rows[0].folder !== clusterOf(installation)) {
-      throw new EmbeddedDatabaseError(`port ${port} belongs to the database in ${rows[0].folder}`);
-    }
-    if (!rows[0].present) await client.query('create database prices');
-  } finally {
-    await client.end();
+    await session.connect();
+    const { rows } = await session.query(`select current_setting('data_directory') as folder`);
+    if (rows[0].folder === clusterOf(installation)) return session;
+    throw new EmbeddedDatabaseError(`port ${port} belongs to the database in ${rows[0].folder}`);
+  } catch (error) {
+    await session.end();
+    throw error;
   }
 }
 
-/** Error codes of a server that starts or stops. */
-const TRANSIENT_CODES = new Set(['57P03', '57P01', 'ECONNREFUSED', 'ECONNRESET']);
+/** Takes the lock, and creates the database if it is missing. */
+async function use(installation: Installation, session: pg.Client): Promise<void> {
+  try {
+    // Waits while another process stops the server, which ends this session.
+    await session.query(`select pg_advisory_lock_shared(${LOCK})`);
+    const { rowCount } = await session.query(`select from pg_database where datname = 'prices'`);
+    if (rowCount === 0) await createDatabase(session);
+  } catch (error) {
+    await leaveServer(installation, session).catch(() => {});
+    throw error;
+  }
+}
+
+async function createDatabase(session: pg.Client): Promise<void> {
+  await session.query('create database prices').catch((error: pg.DatabaseError) => {
+    // Another process created it at the same time.
+    if (!['42P04', '23505'].includes(error.code ?? '')) throw error;
+  });
+}
+
+/** True for an error of a server that starts, stops or recovers. */
+const isTransient = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError
+    ? (error.code ?? '').startsWith('57P')
+    : !(error instanceof EmbeddedDatabaseError);
 
 /**
- * Finds the running server of these files, and waits until it accepts connections.
- * @returns its port, or null if there is none
+ * Opens a session of the running server, which holds the lock. Waits until the server accepts
+ * connections, or until it has ended.
+ * @returns null if there is no server
  * @throws EmbeddedDatabaseError if it does not accept connections
  */
-export async function adoptPostgres(installation: Installation): Promise<number | null> {
+export async function joinServer(installation: Installation): Promise<pg.Client | null> {
   const deadline = Date.now() + START_MS;
   for (;;) {
-    const found = await findPostmaster(installation);
+    const found = findPostmaster(installation);
     if (!found) return null;
     try {
       if (found.ready) {
-        await checkServer(installation, found.port);
-        return found.port;
+        const session = await connect(installation, found.port);
+        await use(installation, session);
+        return session;
       }
     } catch (error) {
-      if (!TRANSIENT_CODES.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      if (!isTransient(error)) throw error;
     }
     if (Date.now() > deadline) {
       throw new EmbeddedDatabaseError(
@@ -192,24 +153,53 @@ export async function adoptPostgres(installation: Installation): Promise<number 
   }
 }
 
-/** Stops the server of these files, gracefully first, and waits for its end. */
-export async function stopPostgres(installation: Installation): Promise<void> {
-  const cluster = clusterOf(installation);
-  const found = await findPostmaster(installation);
-  if (!found) return;
-  // Fast shutdown, then immediate shutdown with recovery at the next start, then SIGKILL.
-  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
-    if (process.platform === 'win32') {
-      const args = ['stop', '-D', cluster, '-m', signal === 'SIGINT' ? 'fast' : 'immediate'];
-      await once(spawn(installation.binaries.pgCtl, args, { stdio: 'ignore' }), 'exit');
-    } else if (processExists(found.pid)) {
-      process.kill(found.pid, signal);
+/**
+ * Starts PostgreSQL and opens a session. If another process starts or stops the server at the same
+ * time, waits for it.
+ * @throws EmbeddedDatabaseError if it does not start
+ */
+export async function startServer(
+  installation: Installation,
+  settings: Readonly<Record<string, string>>,
+): Promise<{ session: pg.Client; started: boolean }> {
+  const deadline = Date.now() + START_MS;
+  for (;;) {
+    const failure = await tryStart(installation, settings);
+    const session = await joinServer(installation);
+    if (session) return { session, started: failure === null };
+    if (failure !== null && (Date.now() > deadline || !TRANSIENT.test(failure))) {
+      throw new EmbeddedDatabaseError(
+        `the embedded PostgreSQL did not start (${lastErrorIn(failure)}); see ` +
+          logFileOf(installation),
+      );
     }
-    const deadline = Date.now() + STOP_MS;
-    while (Date.now() < deadline) {
-      if (!(await isPostmaster(found.pid, cluster))) return;
-      await pause(POLL_MS);
-    }
+    await pause(POLL_MS);
   }
-  throw new EmbeddedDatabaseError(`PostgreSQL (process ${found.pid}) does not end`);
+}
+
+/**
+ * Stops the server of these files, if one runs.
+ * @throws EmbeddedDatabaseError if it does not end
+ */
+export async function stopServer(installation: Installation): Promise<void> {
+  const pid = findPostmaster(installation)?.pid;
+  // Another process may start the next server as soon as this one has ended.
+  const hasEnded = (): boolean => findPostmaster(installation)?.pid !== pid;
+  // Immediate: without a checkpoint, the next start recovers from the log.
+  for (const mode of ['fast', 'immediate']) {
+    if (pid === undefined || hasEnded()) return;
+    await control(installation, 'stop', `--mode=${mode}`, `--timeout=${STOP_SECONDS}`);
+  }
+  if (!hasEnded()) throw new EmbeddedDatabaseError(`PostgreSQL (process ${pid}) does not end`);
+}
+
+/** Ends a session of `joinServer`, and stops the server if it was the last one. */
+export async function leaveServer(installation: Installation, session: pg.Client): Promise<void> {
+  try {
+    await session.query(`select pg_advisory_unlock_shared(${LOCK})`);
+    const { rows } = await session.query(`select pg_try_advisory_lock(${LOCK}) as "isLast"`);
+    if (rows[0].isLast) await stopServer(installation);
+  } finally {
+    await session.end();
+  }
 }

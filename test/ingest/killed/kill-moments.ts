@@ -197,12 +197,12 @@ class World implements KillWorld {
       return;
     }
     const place = await chooseInstallation(this.dataDir);
-    const pid = victim === 'server' ? (await findPostmaster(place))?.pid : await backendOf(client);
+    const pid = victim === 'server' ? findPostmaster(place)?.pid : await backendOf(client);
     if (pid) sendSignal(pid, 'SIGKILL');
   }
 
   async kill(victim: Victim, afterMs: number): Promise<Moment> {
-    const url = await this.copy();
+    let url = await this.copy();
     const watcher = clientOf(url);
     await watcher.pool.query('select');
     const { child } = await startLoader(url, this.file);
@@ -217,6 +217,8 @@ class World implements KillWorld {
       this.servers.push(
         await untilItWorks(() => openEmbedded(this.dataDir, { settings: SETTINGS })),
       );
+      // The next server has another port.
+      url = siblingUrl(this.url, new URL(url).pathname.slice(1));
     }
     await untilItWorks(() => withClient(url, settled));
     const hash = await hashOf(url);

@@ -178,10 +178,10 @@ export async function clusterIn(
     // Confines pg_ctl so that its server inherits the quota; a faster server is added below.
     if (running.child.pid !== undefined) confinement?.add(running.child.pid);
     await running;
-    const pid = await postmaster();
+    const pid = postmaster();
     if (pid > 0) confinement?.add(...(await processesOf(pid)));
   };
-  const postmaster = async (): Promise<number> => (await readPidFile(folder))?.pid ?? 0;
+  const postmaster = (): number => readPidFile(folder)?.pid ?? 0;
   return {
     url,
     folder,
@@ -191,7 +191,7 @@ export async function clusterIn(
     restart: (mode) => control('restart', '-m', mode),
     stop: () => control('stop', '-m', 'fast'),
     kill: async () => {
-      const all = await processesOf(await postmaster());
+      const all = await processesOf(postmaster());
       sendSignal(all[0] ?? 0, 'SIGKILL');
       await until(
         'all of it is gone',
@@ -202,10 +202,10 @@ export async function clusterIn(
     },
     sessions: (program) => sessionsOf(url, program),
     killBusy: (program) => killBusyOf(url, program),
-    processes: async () => processesOf(await postmaster()),
+    processes: async () => processesOf(postmaster()),
     confine: async (quota) => {
       confinement = quota;
-      quota.add(...(await processesOf(await postmaster())));
+      quota.add(...(await processesOf(postmaster())));
     },
   };
 }

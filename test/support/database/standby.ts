@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { appendFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type t from 'tap';
 import { clusterOf } from '../../../src/db/embedded/files.ts';
@@ -27,7 +27,6 @@ export async function standbyOf(
   await primary.stop();
   // Keeps the owner: the files belong to the account that runs the server.
   await run('cp', ['-a', primary.folder, folder]);
-  await run('cp', ['-a', join(dirname(primary.folder), 'database-password'), place.home]);
   await primary.restart('fast');
   const { hostname, port, username, password } = new URL(primary.url);
   const source = `host=${hostname} port=${port} user=${username} password=${password}`;

@@ -1,8 +1,9 @@
 import { chmod, mkdtemp, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { removeEmbedded } from '../../../src/db/embedded/embedded.ts';
-import { isAlive, ownIdentity } from '../../../src/db/embedded/process.ts';
+import { chooseInstallation } from '../../../src/db/embedded/installation.ts';
+import { stopServer } from '../../../src/db/embedded/server.ts';
+import { isAlive, ownIdentity } from './identity.ts';
 
 const PREFIX = 'commodity-prices-tests-';
 const OWNER = 'owner';
@@ -30,10 +31,19 @@ export interface TestFolder {
   remove(): Promise<void>;
 }
 
+/** Stops the server of a data folder. Removes the folder, and files that are stored elsewhere. */
+export async function removeData(dataDir: string): Promise<void> {
+  const installation = await chooseInstallation(dataDir);
+  await stopServer(installation);
+  for (const folder of [installation.home, installation.dataDir]) {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 /** Removes a folder and stops the servers of the data folders in it. */
 async function removeFolder(path: string): Promise<void> {
   for (const entry of await readdir(path, { withFileTypes: true })) {
-    if (entry.isDirectory()) await removeEmbedded(join(path, entry.name));
+    if (entry.isDirectory()) await removeData(join(path, entry.name));
   }
   await rm(path, { recursive: true, force: true });
 }
