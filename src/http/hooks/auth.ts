@@ -9,7 +9,6 @@ import type {
 } from 'fastify';
 import type { Kysely } from 'kysely';
 import { credentialOf, type Principal } from '../../auth/credentials.ts';
-import { publicIdOf } from '../../auth/keys/format.ts';
 import { cachedKeys, type FindApiKey, findKey, verifyKey } from '../../auth/keys/verify.ts';
 import {
   authUnavailable,

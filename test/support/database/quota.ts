@@ -118,7 +118,7 @@ export const SHARES: readonly (readonly [name: string, cores: number])[] =
         ['at half a core', 0.5],
       ];
 
-/** A share beside a busy loop, for faults whose backlog other work on the machine may not change. */
+/** A share beside a busy loop: other work on the machine must not change the backlog that fits. */
 const BESIDE_A_LOOP = ['at half a core beside a loop', 0.5] as const;
 
 /** The shares, and in full runs one beside a loop that takes a third of the machine. */
