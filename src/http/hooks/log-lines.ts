@@ -29,14 +29,14 @@ interface RefusalCount {
  */
 export class RefusalLines {
   readonly #log: FastifyBaseLogger | undefined;
-  readonly #windowMs: number;
+  readonly #now: () => number;
   /** In the order of `dueMs`, since all windows have the same length. */
   readonly #counts = new Map<string, RefusalCount>();
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(log: FastifyBaseLogger | undefined, windowMs = MINUTE_MS) {
+  constructor(log: FastifyBaseLogger | undefined, now: () => number = () => performance.now()) {
     this.#log = log;
-    this.#windowMs = windowMs;
+    this.#now = now;
   }
 
   /** True if the refusal may have its own line; otherwise it is counted. */
@@ -50,6 +50,22 @@ export class RefusalLines {
     return true;
   }
 
+  /** Logs the counts whose minute is over. A timer calls it. */
+  writeDue(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    const nowMs = this.#now();
+    for (const [key, count] of this.#counts) {
+      if (count.dueMs > nowMs) {
+        this.#timer ??= setTimeout(() => this.writeDue(), count.dueMs - nowMs).unref();
+        break;
+      }
+      this.#counts.delete(key);
+      // The next minute has its line already.
+      if (this.#write(count)) this.#begin(count.kind);
+    }
+  }
+
   /** Logs all counts, at a stop. */
   close(): void {
     if (this.#timer) clearTimeout(this.#timer);
@@ -58,22 +74,8 @@ export class RefusalLines {
   }
 
   #begin(kind: RefusalKind): void {
-    this.#counts.set(keyOf(kind), { kind, omitted: 0, dueMs: performance.now() + this.#windowMs });
-    this.#timer ??= setTimeout(() => this.#writeDue(), this.#windowMs).unref();
-  }
-
-  #writeDue(): void {
-    this.#timer = null;
-    const nowMs = performance.now();
-    for (const [key, count] of this.#counts) {
-      if (count.dueMs > nowMs) {
-        this.#timer ??= setTimeout(() => this.#writeDue(), count.dueMs - nowMs).unref();
-        break;
-      }
-      this.#counts.delete(key);
-      // The next minute has its line already.
-      if (this.#write(count)) this.#begin(count.kind);
-    }
+    this.#counts.set(keyOf(kind), { kind, omitted: 0, dueMs: this.#now() + MINUTE_MS });
+    this.#timer ??= setTimeout(() => this.writeDue(), MINUTE_MS).unref();
   }
 
   #write({ kind: { level, who, ...shared }, omitted }: RefusalCount): boolean {
