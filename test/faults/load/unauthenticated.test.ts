@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { NODE_FLAGS } from '../../../src/std/program.ts';
@@ -12,7 +13,7 @@ import {
   startServiceProcess,
 } from '../../support/http/service-process.ts';
 import { RawConnection, until } from '../../support/http/sockets.ts';
-import { within } from '../../support/process/figures.ts';
+import { type Figures, within } from '../../support/process/figures.ts';
 import { HEAP_SAMPLER, heapOf } from '../../support/process/heap.ts';
 import { agentOf, quantile, send, sendAll } from '../../support/process/load.ts';
 import { byLength, fault } from '../../support/run/faults.ts';
@@ -290,6 +291,62 @@ fault(
       'of it held after a collection': within(held, 50, 'MB'),
       'longest /live': `${Math.round(seen.longest)} ms`,
     };
+  },
+);
+
+fault(
+  'F52b',
+  '1,900 rejected senders of largest bodies at once, of one network and of four',
+  '≤ 64 MB more memory; each accepted sender gets its rejection and is disconnected',
+  async (t) => {
+    const service = await startServiceProcess(
+      t,
+      database,
+      { FAILED_AUTH_PER_MINUTE: '0' },
+      NODE_FLAGS,
+    );
+    const head =
+      'POST /v3/prices/nickel HTTP/1.1\r\nHost: test\r\nx-api-key: wrong\r\n' +
+      'Content-Type: application/json\r\nContent-Length: 131072\r\n\r\n';
+    const body = Buffer.alloc(131_071, ' ');
+    const sendAtOnce = async (count: number, networks: number): Promise<number> => {
+      const texts = Array.from({ length: count }, async (_, at) => {
+        const localAddress = `127.0.0.${2 + (at % networks)}`;
+        const socket = connect({ port: service.port, host: '127.0.0.1', localAddress });
+        let text = '';
+        socket.on('error', () => {});
+        socket.on('data', (piece: Buffer) => {
+          text += piece.toString('latin1');
+        });
+        socket.write(head);
+        socket.write(body);
+        await new Promise((resolve) => socket.once('close', resolve));
+        return text;
+      });
+      return (await Promise.all(texts)).filter((text) => / (401|503) /.test(text)).length;
+    };
+    // The service has worked for a while.
+    await sendAtOnce(100, 1);
+    await sendAll(
+      t,
+      service,
+      Array.from({ length: byLength(100, 1_000) }, () => ({ path: '/live' })),
+    );
+    const { pid = 0 } = service.running.child;
+    let figures: Figures = {};
+    for (const networks of [1, 4]) {
+      let rejected = 0;
+      const grown = await peakGrowth(pid, async () => {
+        rejected = await sendAtOnce(byLength(400, 1_900), networks);
+      });
+      figures = {
+        ...figures,
+        [`rejected of ${networks}`]: rejected,
+        [`memory grew by ${networks}`]: within(grown, 64, 'MB'),
+      };
+      t.ok(await isLive(service));
+    }
+    return figures;
   },
 );
 
