@@ -52,12 +52,6 @@ export const SETTINGS = {
     pattern: /^postgres(ql)?:\/\//,
     description: 'PostgreSQL to use; without it an embedded PostgreSQL runs under DATA_DIR',
   }),
-  DATABASE_SYSTEM_IDENTIFIER: text({
-    pattern: /^[1-9][0-9]{0,19}$/,
-    description:
-      'system_identifier of the database, from pg_control_system(); servers with another one ' +
-      'are refused',
-  }),
   DATA_DIR: text({
     default: '.data',
     description: 'Folder of the embedded PostgreSQL and of the development secrets',
@@ -145,12 +139,6 @@ export const SETTINGS = {
     'Most waiting requests and statements while the database is away, until the backlog is gone',
   ),
   BACKLOG_MS_MAX: whole(2_000, 1, 60_000, 'Longest wait of each after the database is up again'),
-  DATABASE_LAG_MS_MAX: whole(
-    5_000,
-    0,
-    600_000,
-    'Replication lag of a standby from which another server is used; 0 keeps the first in use',
-  ),
   KEYS_LAG_MS_MAX: whole(
     10_000,
     0,
@@ -248,7 +236,7 @@ export const SETTINGS = {
   USAGE_DATABASE_URL: text({
     pattern: /^postgres(ql)?:\/\//,
     description:
-      'The same database with the account that records the use of keys and shares rate limits',
+      'The primary, with the account that records the use of keys and shares rate limits',
   }),
   ECB_URL: text({
     default: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',
@@ -324,6 +312,10 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
     'set the variable without _FILE, which OpenTelemetry reads',
   LOG_ANONYMOUS_PER_SECOND:
     'delete it: refusals have one log line a minute for each client and code',
+  DATABASE_SYSTEM_IDENTIFIER: 'delete it: a process uses the one server of its address',
+  DATABASE_LAG_MS_MAX:
+    'delete it: a standby that is behind answers 503 at /ready, by READY_LAG_MS_MAX; ' +
+    'docs/operations.md, "Standbys and failover"',
   LOAD_CONFIRM:
     'PostgreSQL waits for the standbys of synchronous_standby_names; docs/loading.md, "Loads and ' +
     'standbys"',

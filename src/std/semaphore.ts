@@ -72,10 +72,7 @@ export class QueueGroup {
     this.settle();
   }
 
-  /**
-   * Applies the wider bounds at least until the dependency has recovered, to present waiters as
-   * well.
-   */
+  /** Applies the wider bounds at least until the dependency has recovered. */
   recover(recovery: Promise<unknown>): void {
     this.#isCatchingUp = true;
     this.#recovery = recovery;
@@ -85,11 +82,6 @@ export class QueueGroup {
       this.settle();
     };
     recovery.then(recovered, recovered);
-    if (this.#isAway) return;
-    for (const queue of this.#queues) {
-      queue.pause();
-      queue.resume();
-    }
   }
 
   /** Called by a queue when its backlog is gone. */
