@@ -258,8 +258,10 @@ async function failover(test: Test, share: Share): Promise<Figures> {
   const address = await tcpProxyTo(test, standby.url);
   const service = await on(standby, address.url, {
     USAGE_DATABASE_URL: address.url,
-    // Longer than a promotion with half a core.
+    // Longer than a promotion with half a core; a fast machine sends more meanwhile than may wait.
     DATABASE_AWAY_MS_MAX: '6000',
+    BACKLOG_MAX: '10000',
+    CONNECTIONS_MAX: '40000',
     RATE_PER_MINUTE: '1000000',
     RATE_BURST: '1000000',
   });
