@@ -333,16 +333,9 @@ export async function startCluster(
   const [port, primaryPort] = [takePort(), takePort()];
   const addressAs = (account: string): string =>
     `postgres://${account}:${PASSWORD}@127.0.0.1:${primaryPort}/prices`;
-  let identifier = '';
-  const nodes = servers.map((_, at): Node => {
+  const nodes = servers.map(({ port: serverPort }, at): Node => {
     const name = `node${at + 1}`;
     const [nodePort, metricsPort] = [takePort(), takePort()];
-    // The server beside the node comes first.
-    const list = [...servers.slice(at), ...servers.slice(0, at)].map(
-      (each) => `127.0.0.1:${each.port}`,
-    );
-    const urlAs = (account: string): string =>
-      `postgres://${account}:${PASSWORD}@${list.join()}/prices`;
     const node: Node = {
       name,
       port: nodePort,
@@ -355,13 +348,11 @@ export async function startCluster(
         () => ({
           PORT: String(nodePort),
           METRICS_PORT: String(metricsPort),
-          DATABASE_URL: urlAs('prices_service'),
-          USAGE_DATABASE_URL: urlAs('prices_usage'),
-          DATABASE_SYSTEM_IDENTIFIER: identifier,
+          // The server beside the node, and the primary through HAProxy.
+          DATABASE_URL: `postgres://prices_service:${PASSWORD}@127.0.0.1:${serverPort}/prices`,
+          USAGE_DATABASE_URL: addressAs('prices_usage'),
           TRUST_PROXY: '127.0.0.1',
           STOP_NOTICE_MS: '1000',
-          // HAProxy takes a node out while its standby is behind.
-          DATABASE_LAG_MS_MAX: '0',
           // Longer than a failover, during which no standby is current.
           KEYS_LAG_MS_MAX: '60000',
           KEEP_ALIVE_TIMEOUT_MS: '65000',
@@ -470,10 +461,6 @@ export async function startCluster(
     // Shows a node how far its standby is behind its primary, not only behind what it has received.
     await first.ask('grant pg_read_all_stats to prices_service');
     prices(first.url, ['db', 'seed']);
-    const { rows } = await first.ask(
-      'select system_identifier::text as id from pg_control_system()',
-    );
-    identifier = rows[0].id;
     await whole();
     say('starting the nodes and HAProxy');
     for (const { program: each } of nodes) each.start();

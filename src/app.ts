@@ -12,7 +12,7 @@ import {
   sharedOf,
 } from './contract/schemas/market.ts';
 import { ratesReader } from './conversion/rates.ts';
-import { asOfReader } from './db/as-of.ts';
+import { asOfReader, Primary } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
 import { databaseFailureOf } from './db/failures.ts';
 import { MinRevisionCheck } from './db/min-revision.ts';
@@ -50,7 +50,7 @@ import { VERSION } from './std/program.ts';
 interface AppOptions {
   readonly config: Config;
   readonly client: Client;
-  /** Pool for usage data and shared rate limits; without it there are none. */
+  /** Pool of the primary, for its newest revision, usage data and shared rate limits. */
   readonly usagePool?: pg.Pool | undefined;
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
@@ -99,17 +99,17 @@ const bodyLimitsOf = (config: Config): BodyLimits => ({
   recordsMax: config.RECORDS_MAX,
 });
 
-const minRevisionCheck = ({ config, client }: AppOptions): MinRevisionCheck =>
+const minRevisionCheck = ({ config, client }: AppOptions, primary: Primary): MinRevisionCheck =>
   new MinRevisionCheck({
     db: client.reads.db(),
     link: client.link,
-    primary: client.primary,
+    primary,
     waitMs: config.MIN_REVISION_WAIT_MS,
     lagMsMax: config.READY_LAG_MS_MAX,
   });
 
 /** Readers of the database, from which answers are computed. */
-function sourcesOf({ config, client }: AppOptions): Sources {
+function sourcesOf({ config, client }: AppOptions, primary: Primary): Sources {
   const { reads } = client;
   const db = reads.db();
   const vocabularies = vocabularyReader(db);
@@ -123,7 +123,7 @@ function sourcesOf({ config, client }: AppOptions): Sources {
       db,
       config.FX_SOURCE,
       asOfReader({
-        primary: client.primary,
+        primary,
         waitMs: config.AS_OF_WAIT_MS,
         waitingMax: config.AS_OF_WAITING_MAX,
       }),
@@ -185,13 +185,17 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   );
   const onConnectionRefused = logRefusedConnection(logger, observer);
   const app = serverOf({ config, logger, refusals, onConnectionRefused, createContext });
-  const sources = sourcesOf(options);
+  const primary = new Primary(options.usagePool, {
+    silenceMs: config.DATABASE_SILENCE_MS,
+    onFailure: (err) => app.log.warn({ err }, 'the primary at USAGE_DATABASE_URL does not answer'),
+  });
+  const sources = sourcesOf(options, primary);
   // `planOf` validates bodies and reports all violations; responses are serialised already.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
   for (const schema of COMMON_SCHEMAS) app.addSchema(schema);
 
-  const minRevision = minRevisionCheck(options);
+  const minRevision = minRevisionCheck(options, primary);
   const { credentials, exchange } = await pipeline(app, {
     ...options,
     limits,

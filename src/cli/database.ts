@@ -2,7 +2,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import { isSchemaCurrent } from '../db/migrate/migrations.ts';
-import { requireSystem } from '../process/check-database.ts';
 import {
   type ChosenDatabase,
   chooseDatabase,
@@ -14,13 +13,6 @@ import { report } from '../process/failure.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
 import { openProgress, type Progress } from './progress.ts';
-
-/** Finds the primary among several servers. */
-async function findServer({ link }: Client): Promise<void> {
-  if (link.fallbackUrls.length === 0) return;
-  link.start();
-  await link.firstCheck;
-}
 
 interface SignalHandlers {
   happened(): boolean;
@@ -116,8 +108,6 @@ export async function withDatabase<T>(
     const client = openWriter(chosen.url, config);
     const progress = openProgress();
     try {
-      await requireSystem(config, chosen.url);
-      await findServer(client);
       if (schema) await requireSchema(client, chosen);
       return await work({ client, db: client.db, config, signal: controller.signal, progress });
     } finally {

@@ -1,38 +1,33 @@
 import { isIP } from 'node:net';
 
 /**
- * Splits an address with several servers, as in libpq, into one address per server:
- * `postgres://user:password@one:5432,two:5432/prices`.
- */
-export function serverAddressesOf(text: string): string[] {
-  const [, before = '', hosts = '', after = ''] =
-    /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/s.exec(text) ?? [];
-  return before === '' ? [text] : hosts.split(',').map((host) => `${before}${host}${after}`);
-}
-
-/**
  * The part of a database address without secrets, `host:port/database`, or null for an invalid
  * address. An unescaped `/`, `?` or `#` in a password ends the authority, so a part of the password
  * would be parsed as the host. A later `@` or `#` reveals this.
  */
 export function databaseAddressOf(text: string): string | null {
-  const urls = serverAddressesOf(text).map((each) => URL.parse(each));
-  const hosts: string[] = [];
-  for (const url of urls) {
-    if (url === null || (urls.length > 1 && url.host === '')) return null;
-    if (/[@#]/.test(`${url.pathname}${url.search}${url.hash}`)) return null;
-    try {
-      for (const part of [url.username, url.password, url.hostname, url.pathname]) {
-        decodeURIComponent(part);
-      }
-    } catch {
-      // A malformed percent encoding.
-      return null;
+  const url = URL.parse(text);
+  if (url === null || /[@#]/.test(`${url.pathname}${url.search}${url.hash}`)) return null;
+  try {
+    for (const part of [url.username, url.password, url.hostname, url.pathname]) {
+      decodeURIComponent(part);
     }
-    hosts.push(url.host);
+  } catch {
+    // A malformed percent encoding.
+    return null;
   }
-  return `${hosts.join()}${urls[0]?.pathname}`;
+  return `${url.host}${url.pathname}`;
 }
+
+/** True for several servers, or a choice between them, as libpq accepts them. */
+const namesServers = (text: string): boolean => {
+  const [, hosts = '', query = ''] =
+    /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#@]*)[^?]*\??(.*)$/s.exec(text) ?? [];
+  const parameters = new URLSearchParams(query);
+  return (
+    `${hosts}${parameters.get('host')}`.includes(',') || parameters.has('target_session_attrs')
+  );
+};
 
 /** Hosts for which plain http is allowed. */
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
@@ -48,17 +43,18 @@ export function addressFault(text: string): string | null {
 
 /** The fault of a database address; null if it is valid. */
 export function databaseAddressFault(text: string): string | null {
-  if (!/^postgres(ql)?:\/\//.test(text) || databaseAddressOf(text) === null) {
+  if (namesServers(text)) {
     return (
-      'is not an address like postgres://user:password@host:5432/database; reserved characters ' +
-      'in the password, such as @ / : ? # %, must be percent-encoded'
+      'names several servers, or target_session_attrs; a process uses one address: let HAProxy, ' +
+      'DNS or the endpoint of a cloud choose the server (docs/operations.md, "Standbys and ' +
+      'failover")'
     );
   }
-  const [first = text] = serverAddressesOf(text);
-  const wanted = new URL(first).searchParams.get('target_session_attrs') ?? 'any';
-  return /^(any|primary|read-write)$/.test(wanted)
-    ? null
-    : 'has a target_session_attrs other than any, primary and read-write';
+  if (/^postgres(ql)?:\/\//.test(text) && databaseAddressOf(text) !== null) return null;
+  return (
+    'is not an address like postgres://user:password@host:5432/database; reserved characters ' +
+    'in the password, such as @ / : ? # %, must be percent-encoded'
+  );
 }
 
 /** The fault of a list of networks, each an address or `address/bits`; null if it is valid. */

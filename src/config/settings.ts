@@ -58,12 +58,6 @@ export const SETTINGS = {
     pattern: /^postgres(ql)?:\/\//,
     description: 'PostgreSQL to use; without it an embedded PostgreSQL runs under DATA_DIR',
   }),
-  DATABASE_SYSTEM_IDENTIFIER: text({
-    pattern: /^[1-9][0-9]{0,19}$/,
-    description:
-      'system_identifier of the database, from pg_control_system(); servers with another one ' +
-      'are refused',
-  }),
   DATA_DIR: text({
     default: '.data',
     description: 'Folder of the embedded PostgreSQL and of the development secrets',
@@ -143,12 +137,6 @@ export const SETTINGS = {
     100,
     60_000,
     'Longest wait of requests for a database that is away, before they are rejected',
-  ),
-  DATABASE_LAG_MS_MAX: whole(
-    5_000,
-    0,
-    600_000,
-    'Replication lag of a standby from which another server is used; 0 keeps the first in use',
   ),
   KEYS_LAG_MS_MAX: whole(
     10_000,
@@ -241,7 +229,7 @@ export const SETTINGS = {
   USAGE_DATABASE_URL: text({
     pattern: /^postgres(ql)?:\/\//,
     description:
-      'The same database with the account that records the use of keys and shares rate limits',
+      'The primary, with the account that records the use of keys and shares rate limits',
   }),
   ECB_URL: text({
     default: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',
@@ -319,6 +307,10 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
     'delete it: refusals have one log line a minute for each client and code',
   BACKLOG_MAX: 'leave it out: the backlog follows from the rate of requests',
   BACKLOG_MS_MAX: 'leave it out: the wait follows from the length of the interruption',
+  DATABASE_SYSTEM_IDENTIFIER: 'delete it: a process uses the one server of its address',
+  DATABASE_LAG_MS_MAX:
+    'delete it: a standby that is behind answers 503 at /ready, by READY_LAG_MS_MAX; ' +
+    'docs/operations.md, "Standbys and failover"',
   LOAD_CONFIRM:
     'PostgreSQL waits for the standbys of synchronous_standby_names; docs/loading.md, "Loads and ' +
     'standbys"',

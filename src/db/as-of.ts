@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
-import pg from 'pg';
+import type pg from 'pg';
 import { DatabaseFailure } from './failures.ts';
-import { checkSystem } from './link/replication.ts';
-import { destroySocket, withTimeout } from './link/timeout.ts';
+import { withTimeout } from './link/timeout.ts';
 import { commitIdOf, numberIn } from './revisions.ts';
 import type { Database } from './schema.ts';
 import { sharedNextRun } from './shared-work.ts';
@@ -33,23 +32,24 @@ const SETTLED = `
 const FRESH_MS = 1_000;
 
 interface PrimaryOptions {
-  /** Servers that may be the primary. */
-  readonly urls: () => readonly string[];
-  readonly connection: (url: string) => pg.ClientConfig;
-  readonly systemIdentifier?: string | undefined;
   /** Timeout of an answer, in milliseconds. */
   readonly silenceMs: number;
+  /** Called at the first failure after an answer. */
+  readonly onFailure: (error: Error) => void;
 }
 
-/** Queries the primary for settled times, which a standby cannot know. Connects on first use. */
+/** Queries the primary for settled times, which a standby cannot know. */
 export class Primary {
+  readonly #pool: pg.Pool | undefined;
   readonly #options: PrimaryOptions;
-  #client: pg.Client | null = null;
   readonly #queryNext = sharedNextRun(() => this.#query());
   #settled: SettledTime | null = null;
   #readMs = 0;
+  #hasFailed = false;
 
-  constructor(options: PrimaryOptions) {
+  /** @param pool connections to the primary; without it no primary answers */
+  constructor(pool: pg.Pool | undefined, options: PrimaryOptions) {
+    this.#pool = pool;
     this.#options = options;
   }
 
@@ -60,12 +60,11 @@ export class Primary {
    *   answers
    */
   async settledAt(instant: string): Promise<SettledTime | 'future' | null> {
-    if (this.#options.urls().length === 0) return null;
-    if (this.#has(instant)) return this.#settled;
+    const known = performance.now() - this.#readMs < FRESH_MS ? this.#settled : null;
+    if (known !== null && known.until >= instant) return known;
     // A running query may have read the clock before this call.
-    await this.#queryNext();
-    if (this.#has(instant)) return this.#settled;
-    return this.#client === null ? null : 'future';
+    const settled = await this.#queryNext();
+    return settled === null || settled.until >= instant ? settled : 'future';
   }
 
   /**
@@ -73,50 +72,27 @@ export class Primary {
    * answers.
    */
   async newest(): Promise<string | null> {
-    if (this.#options.urls().length === 0) return null;
-    await this.#queryNext();
-    return this.#settled?.newest ?? null;
+    return (await this.#queryNext())?.newest ?? null;
   }
 
-  close(): void {
-    if (this.#client !== null) destroySocket(this.#client);
-    this.#client = null;
-  }
-
-  #has(instant: string): boolean {
-    const isFresh = performance.now() - this.#readMs < FRESH_MS;
-    return isFresh && this.#settled !== null && this.#settled.until >= instant;
-  }
-
-  async #query(): Promise<void> {
-    if (this.#client !== null && (await this.#read(this.#client))) return;
-    for (const url of this.#options.urls()) {
-      this.close();
-      const client = new pg.Client(this.#options.connection(url));
-      client.on('error', () => this.#client === client && this.close());
-      client.on('end', () => this.#client === client && this.close());
-      this.#client = client;
-      const connecting = client
-        .connect()
-        .then(() => checkSystem(client, this.#options.systemIdentifier));
-      if (await this.#read(client, connecting)) return;
-    }
-    this.close();
-  }
-
-  /** Reads a settled time; false if the server does not answer, or is a standby. */
-  async #read(client: pg.Client, connecting: Promise<unknown> = Promise.resolve()) {
-    const read = connecting.then(() => client.query<SettledTime>(SETTLED));
-    try {
-      const { rows } = await withTimeout(read, this.#options.silenceMs);
-      this.#settled = rows[0] ?? null;
-      this.#readMs = performance.now();
-      return this.#settled !== null;
-    } catch {
-      read.catch(() => {});
-      this.#settled = null;
-      return false;
-    }
+  /** Reads a settled time; null if the server does not answer, or is a standby. */
+  async #query(): Promise<SettledTime | null> {
+    if (this.#pool === undefined) return null;
+    const connecting = this.#pool.connect();
+    const read = connecting.then((client) => client.query<SettledTime>(SETTLED));
+    const answer = await withTimeout(read, this.#options.silenceMs).catch((error: Error) => {
+      if (!this.#hasFailed) this.#options.onFailure(error);
+      return null;
+    });
+    this.#hasFailed = answer === null;
+    // A connection that does not answer is closed.
+    connecting.then(
+      (client) => client.release(answer === null),
+      () => {},
+    );
+    this.#settled = answer?.rows[0] ?? null;
+    this.#readMs = performance.now();
+    return this.#settled;
   }
 }
 
@@ -191,7 +167,7 @@ async function standbyAsOf(
 
 /**
  * A reader for a server that may be a standby. If the standby has not provably replayed an instant,
- * the reader queries the primary, if `DATABASE_URL` names it, and waits for the replay.
+ * the reader queries the primary, if `USAGE_DATABASE_URL` names it, and waits for the replay.
  */
 export function asOfReader({ primary, waitMs, waitingMax }: AsOfOptions): AsOfReader {
   let waiting = 0;

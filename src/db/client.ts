@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import { Primary } from './as-of.ts';
 import { type Health, healthOf } from './health.ts';
 import { Link, type LinkOptions } from './link/link.ts';
 import { destroySocket } from './link/timeout.ts';
@@ -9,8 +8,8 @@ import { type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
 
 /**
- * A pool of PostgreSQL connections with its Kysely handle, and a link: a separate connection, made
- * on first use, that checks the database.
+ * A pool of PostgreSQL connections with its Kysely handle, and a link: two separate connections,
+ * made on first use, that check the database.
  */
 export interface Client {
   readonly db: Kysely<Database>;
@@ -18,27 +17,15 @@ export interface Client {
   /** Runs statements that are cancelled together with their requests. */
   readonly reads: Reads;
   readonly link: Link;
-  /** Queries the primary while a standby is in use. */
-  readonly primary: Primary;
   readonly health: Health;
   close(): Promise<void>;
 }
 
 /** Options that are passed to the link. */
-type SharedOptions =
-  | 'awayMs'
-  | 'behindMs'
-  | 'onBehind'
-  | 'onChange'
-  | 'onError'
-  | 'onFailover'
-  | 'silenceMs'
-  | 'systemIdentifier';
+type SharedOptions = 'awayMs' | 'onChange' | 'onError' | 'silenceMs';
 
 export interface ClientOptions extends Partial<Pick<LinkOptions, SharedOptions>> {
   readonly url: string;
-  /** Servers with the same data, tried in this order when `url` fails. */
-  readonly fallbackUrls?: readonly string[];
   readonly connectionsMax: number;
   /** Timeout of connecting to a server, in milliseconds. */
   readonly acquireTimeoutMs: number;
@@ -52,8 +39,6 @@ export interface ClientOptions extends Partial<Pick<LinkOptions, SharedOptions>>
   readonly lockTimeoutMs?: number;
   /** True if sessions reject writes, as those of the service do. */
   readonly readOnly: boolean;
-  /** False for an account that may not read what the health needs; true by default. */
-  readonly readsHealth?: boolean;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
   /** Wraps each statement of `reads`. */
@@ -96,9 +81,8 @@ const ANSWER_MARGIN_MS = 1_000;
 const RETRY_MARGIN_MS = 1_000;
 
 const CLOSE_TIMEOUT_MS = 5_000;
-const BEHIND_MS = 5_000;
 
-function connectionConfig(options: ClientOptions, url: string, purpose = '') {
+function connectionConfig(options: ClientOptions, purpose = '') {
   const settings = [
     '-c TimeZone=UTC',
     '-c DateStyle=ISO',
@@ -109,7 +93,7 @@ function connectionConfig(options: ClientOptions, url: string, purpose = '') {
     '-c idle_session_timeout=0',
     ...(options.lockTimeoutMs === undefined ? [] : [`-c lock_timeout=${options.lockTimeoutMs}`]),
   ];
-  const { address, urlOptions } = withoutOptions(url);
+  const { address, urlOptions } = withoutOptions(options.url);
   return {
     connectionString: address,
     connectionTimeoutMillis: options.acquireTimeoutMs,
@@ -118,11 +102,6 @@ function connectionConfig(options: ClientOptions, url: string, purpose = '') {
     types,
   };
 }
-
-/** True if only a primary can be used: for writes, or by `target_session_attrs` of libpq. */
-const mustWrite = ({ url, readOnly }: ClientOptions): boolean =>
-  !readOnly ||
-  /^(primary|read-write)$/.test(new URL(url).searchParams.get('target_session_attrs') ?? '');
 
 /** A pool whose connections each belong to an epoch of the link. */
 interface EpochPool {
@@ -133,7 +112,7 @@ interface EpochPool {
 }
 
 /**
- * A pool of connections to the server in use. Writers get a query timeout from the driver; readers
+ * A pool of connections to the server. Writers get a query timeout from the driver; readers
  * have one for each statement (`reads.ts`).
  */
 function poolOf(options: ClientOptions, link: () => Link): EpochPool {
@@ -143,7 +122,7 @@ function poolOf(options: ClientOptions, link: () => Link): EpochPool {
   const epochs = new Map<pg.ClientBase, number>();
   class Session extends pg.Client {
     constructor(config: pg.ClientConfig) {
-      super({ ...config, ...timeout, ...connectionConfig(options, link().url) });
+      super({ ...config, ...timeout, ...connectionConfig(options) });
       epochs.set(this, link().epoch);
       this.once('end', () => epochs.delete(this));
     }
@@ -196,24 +175,20 @@ async function closePool(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
 /** Opens a pool; no connection is made before the first query. */
 export function openClient(options: ClientOptions): Client {
   const { acquireTimeoutMs, statementTimeoutMs, awayMs } = options;
-  const silenceMs = options.silenceMs ?? acquireTimeoutMs;
   const { pool, epochOf, renew } = poolOf(options, () => link);
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   const link = new Link({
     ...options,
-    urls: [options.url, ...(options.fallbackUrls ?? [])],
-    connection: (url) => ({
-      ...connectionConfig(options, url, 'link'),
+    connection: {
+      ...connectionConfig(options, 'link'),
       keepAlive: true,
       // A revision check may wait for a lock.
       query_timeout: acquireTimeoutMs,
-    }),
-    mustWrite: mustWrite(options),
-    behindMs: options.behindMs ?? BEHIND_MS,
-    silenceMs,
+    },
+    silenceMs: options.silenceMs ?? acquireTimeoutMs,
     renewPool: renew,
     // Runs a revision check as well.
-    ...(options.readsHealth !== false && { onAnswer: () => void health.refresh() }),
+    onAnswer: () => void health.refresh(),
   });
   const reads = readsOf({
     pool,
@@ -226,16 +201,9 @@ export function openClient(options: ClientOptions): Client {
     retryForMs: awayMs && awayMs + RETRY_MARGIN_MS,
   });
   const health = healthOf(reads, link);
-  const primary = new Primary({
-    urls: () => link.fallbackUrls,
-    connection: (url) => connectionConfig(options, url, 'as of'),
-    systemIdentifier: options.systemIdentifier,
-    silenceMs,
-  });
   const close = async (): Promise<void> => {
-    primary.close();
     link.close();
     await closePool(pool, db);
   };
-  return { db, pool, reads, link, primary, health, close };
+  return { db, pool, reads, link, health, close };
 }

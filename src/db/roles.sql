@@ -6,7 +6,7 @@
 --   prices_owner     owns the tables; cannot log in
 --   prices_migrator  logs in and acts as the owner: migrations, seeds
 --   prices_loader    adds and corrects data through revisions; cannot change history
---   prices_usage     records the last use of keys, and counts requests
+--   prices_usage     records the last use of keys, counts requests, and reads the newest revision
 --   prices_service   reads: the account of the service
 --   prices_keys      creates and revokes API keys; cannot read prices
 
@@ -126,15 +126,6 @@ begin
   end loop;
 end $$;
 
--- The check of DATABASE_SYSTEM_IDENTIFIER needs this right. PUBLIC has it by default.
-do $$
-begin
-  if (select rolsuper from pg_roles where rolname = current_user) then
-    grant execute on function pg_control_system()
-      to prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
-  end if;
-end $$;
-
 -- All objects of migrations belong to the owner, whichever account created them.
 do $$
 declare
@@ -197,6 +188,8 @@ begin
       ('prices_loader', 'select', 'fx_rate_history'),
 
       ('prices_usage', 'select, insert, update, delete', 'rate_usage'),
+      ('prices_usage', 'select', 'revision'),
+      ('prices_usage', 'select (epoch)', 'service'),
 
       ('prices_keys', 'select', 'api_key'),
       ('prices_keys', 'insert (public_id, name, owner, digest, digest_alg, expires_at)', 'api_key'),

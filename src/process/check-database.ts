@@ -1,64 +1,13 @@
 import type { Kysely } from 'kysely';
-import pg from 'pg';
 import type { Logger } from 'pino';
-import { databaseAddressOf, serverAddressesOf } from '../config/addresses.ts';
-import { type Config, ConfigError } from '../config/config.ts';
+import { databaseAddressOf } from '../config/addresses.ts';
+import type { Config } from '../config/config.ts';
 import { databaseFailureOf } from '../db/failures.ts';
 import { accountOf, rateSourceSlugs } from '../db/health.ts';
-import { systemIdentifierOf } from '../db/link/replication.ts';
 import { isSchemaCurrent } from '../db/migrate/migrations.ts';
 import type { Database } from '../db/schema.ts';
 import { PROGRAM } from '../std/program.ts';
 import { sentenceOf } from './failure.ts';
-
-/** The system identifier of a server; null if it does not respond or rejects the login. */
-async function identifierAt(url: string, timeoutMs: number): Promise<string | null> {
-  const client = new pg.Client({
-    connectionString: url,
-    connectionTimeoutMillis: timeoutMs,
-    query_timeout: timeoutMs,
-  });
-  client.on('error', () => {});
-  try {
-    await client.connect();
-    return await systemIdentifierOf(client);
-  } catch (error) {
-    if ((error as { code?: string }).code !== '42501') return null;
-    throw new ConfigError(
-      `DATABASE_SYSTEM_IDENTIFIER: the account at ${databaseAddressOf(url)} may not call ` +
-        `pg_control_system(); run "${PROGRAM} db roles" as a superuser`,
-    );
-  } finally {
-    client.end().catch(() => {});
-  }
-}
-
-/**
- * Rejects databases other than the configured one: every server that the service reads or writes,
- * and that responds, must have DATABASE_SYSTEM_IDENTIFIER. The link checks the others once they
- * respond.
- * @throws ConfigError with a line for each server that differs
- */
-export async function requireSystem(
-  config: Config,
-  ...urls: (string | undefined)[]
-): Promise<void> {
-  const { DATABASE_SYSTEM_IDENTIFIER: expected, DATABASE_ACQUIRE_TIMEOUT_MS: timeoutMs } = config;
-  if (expected === undefined) return;
-  const servers = new Set(urls.flatMap((url) => (url === undefined ? [] : serverAddressesOf(url))));
-  const faults = await Promise.all(
-    [...servers].map(async (url) => {
-      const found = await identifierAt(url, timeoutMs);
-      if (found === null || found === expected) return [];
-      return [
-        `DATABASE_SYSTEM_IDENTIFIER: the server of ${databaseAddressOf(url)} has the system ` +
-          `identifier ${found}, not ${expected}: it is not the configured database or a copy of it`,
-      ];
-    }),
-  );
-  const lines = [...new Set(faults.flat())];
-  if (lines.length > 0) throw new ConfigError(...lines);
-}
 
 /** Logs an error if FX_SOURCE names an unknown source of rates. */
 async function checkRateSource(

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import pg from 'pg';
-import { serverAddressesOf } from '../config/addresses.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { type Client, openClient } from '../db/client.ts';
 import type { EmbeddedOptions } from '../db/embedded/embedded.ts';
@@ -47,22 +46,18 @@ export async function chooseDatabase(
 export function databaseName({ url, isEmbedded }: ChosenDatabase, config: Config): string {
   if (isEmbedded) return `embedded in ${resolve(config.DATA_DIR)}`;
   // The driver adds what the address omits: PGHOST, PGPORT and PGDATABASE.
-  const servers = serverAddressesOf(url).map((each) => new pg.Client({ connectionString: each }));
-  const hosts = servers.map(({ host, port }) => `${host}:${port}`);
-  return `${servers[0]?.database} at ${hosts.join(', ')}`;
+  const { database, host, port } = new pg.Client({ connectionString: url });
+  return `${database} at ${host}:${port}`;
 }
 
 /** Opens a writing client without a statement timeout, for commands. */
-export function openWriter(address: string, config: Config): Client {
-  const [url = address, ...others] = serverAddressesOf(address);
+export function openWriter(url: string, config: Config): Client {
   return openClient({
     url,
-    fallbackUrls: others,
     connectionsMax: 2,
     acquireTimeoutMs: Math.max(10_000, config.DATABASE_ACQUIRE_TIMEOUT_MS),
     statementTimeoutMs: 0,
     lockTimeoutMs: config.LOAD_LOCK_TIMEOUT_MS,
-    systemIdentifier: config.DATABASE_SYSTEM_IDENTIFIER,
     readOnly: false,
     applicationName: 'commodity-prices command',
   });

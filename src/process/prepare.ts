@@ -6,7 +6,6 @@ import { migrateUp } from '../db/migrate/migrate.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/migrate/roles.ts';
 import { examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
 import type { BannerData } from './banner.ts';
-import { requireSystem } from './check-database.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
 import { isSet, ownSecret, withDevelopmentSecret } from './environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -128,7 +127,6 @@ export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<P
   });
   const release = () => chosen.release();
   lifecycle.onShutdown(release);
-  await requireSystem(settings, chosen.url, settings.USAGE_DATABASE_URL);
   lifecycle.throwIfShuttingDown();
   const config = withLevel(await withDevelopmentSecret(settings), chosen.isEmbedded);
   let ownKey: DemoKey | null = null;

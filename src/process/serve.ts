@@ -3,9 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
-import { databaseAddressOf, serverAddressesOf } from '../config/addresses.ts';
 import type { Config } from '../config/config.ts';
-import { type Client, type ClientOptions, openClient } from '../db/client.ts';
+import { type Client, openClient } from '../db/client.ts';
 import type { LinkOptions } from '../db/link/link.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { addressOf } from './banner.ts';
@@ -63,37 +62,16 @@ const logOutage =
     }
   };
 
-/** The servers of an address. Logs each switch to another server. */
-function serversOf(
-  address: string,
-  purpose: 'read' | 'written to',
-  logger: Logger,
-): Pick<ClientOptions, 'url' | 'fallbackUrls' | 'onFailover' | 'onBehind'> {
-  const [url = address, ...others] = serverAddressesOf(address);
-  const onFailover = (why: Error, to: string): void => {
-    const where = databaseAddressOf(to);
-    logger.warn(`the database is ${purpose} at ${where} from now on (${why.message})`);
-  };
-  // Called at most once a minute.
-  const onBehind = (why: Error): void => {
-    const effect = 'answers lack later commits, and keys revoked since then still work';
-    logger.warn(`${why.message}: ${effect}`);
-  };
-  return { url, fallbackUrls: others, onFailover, onBehind };
-}
-
 /** Opens the read-only connections of requests. */
 const openReader = ({ url, config, logger }: ServeOptions): Client =>
   openClient({
-    ...serversOf(url, 'read', logger),
+    url,
     connectionsMax: config.DATABASE_CONNECTIONS_MAX,
     acquireTimeoutMs: config.DATABASE_ACQUIRE_TIMEOUT_MS,
     waitMs: config.WAITING_MS_MAX,
     waitingMax: config.WAITING_MAX,
     silenceMs: config.DATABASE_SILENCE_MS,
     awayMs: config.DATABASE_AWAY_MS_MAX,
-    behindMs: config.DATABASE_LAG_MS_MAX,
-    systemIdentifier: config.DATABASE_SYSTEM_IDENTIFIER,
     onChange: logOutage(logger),
     statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
     readOnly: true,
@@ -101,21 +79,23 @@ const openReader = ({ url, config, logger }: ServeOptions): Client =>
     onError: logConnectionLoss(logger),
   });
 
-/** Opens a separate connection for usage data, so that requests can use their whole pool. */
-function openUsage(url: string, config: Config, logger: Logger): Client {
+/**
+ * Connections to the primary: one to query it, and two for usage data, whose commits may wait for a
+ * standby.
+ */
+const USAGE_CONNECTIONS = 3;
+
+/** Opens separate connections to the primary, so that requests can use their whole pool. */
+function openUsage(url: string, logger: Logger): Client {
   const client = openClient({
-    ...serversOf(url, 'written to', logger),
-    connectionsMax: 1,
+    url,
+    connectionsMax: USAGE_CONNECTIONS,
     acquireTimeoutMs: 5_000,
     statementTimeoutMs: 5_000,
     readOnly: false,
-    readsHealth: false,
-    systemIdentifier: config.DATABASE_SYSTEM_IDENTIFIER,
     applicationName: 'commodity-prices usage',
     onError: logConnectionLoss(logger),
   });
-  // With several servers, the link finds the primary.
-  if (client.link.fallbackUrls.length > 0) client.link.start();
   return client;
 }
 
@@ -134,7 +114,7 @@ export async function serve(options: ServeOptions, lifecycle: Lifecycle): Promis
   const { config, usageUrl, logger, metrics } = options;
   const client = openReader(options);
   lifecycle.onShutdown(() => client.close());
-  const usage = usageUrl === undefined ? null : openUsage(usageUrl, config, logger);
+  const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
   if (usage) lifecycle.onShutdown(() => usage.close());
   const usagePool = usage?.pool;
   const app = await buildApp({ config, client, usagePool, logger, metrics });

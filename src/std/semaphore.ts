@@ -111,10 +111,7 @@ export class QueueGroup {
     this.settle();
   }
 
-  /**
-   * Applies the wider bounds at least until the dependency has recovered, to present waiters as
-   * well.
-   */
+  /** Applies the wider bounds at least until the dependency has recovered. */
   recover(recovery: Promise<unknown>): void {
     this.#lengthen(INTERRUPTION_MS_MIN);
     this.#recovery = recovery;
@@ -124,7 +121,6 @@ export class QueueGroup {
       this.settle();
     };
     recovery.then(recovered, recovered);
-    for (const queue of this.#queues) queue.extend();
   }
 
   /** Called by a queue when its backlog is gone. */

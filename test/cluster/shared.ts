@@ -40,7 +40,7 @@ export async function startNode({ cluster }: ClusterContext, node: Node): Promis
   await cluster.balanced();
 }
 
-/** A standby, and the node that reads it first. */
+/** A standby, and the node that reads it. */
 export async function standbyWithNode({
   cluster,
 }: ClusterContext): Promise<{ server: Server; node: Node }> {

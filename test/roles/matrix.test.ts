@@ -122,7 +122,7 @@ t.test('keys and prices are read by those who need them', async (t) => {
     all.filter((each) => !secret.includes(each)),
     'the loader sees no key',
   );
-  t.same(await read('usage'), ['rate_usage']);
+  t.same(await read('usage'), ['rate_usage', 'revision', 'service.epoch']);
   t.same(
     await read('keys'),
     [

@@ -1,8 +1,10 @@
 import t from 'tap';
 import { listKeys, showKey } from '../../src/auth/keys/info.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
+import { Primary } from '../../src/db/as-of.ts';
 import { migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
 import { applyRoles, LOGINS, roleName } from '../../src/db/migrate/roles.ts';
+import { newestRevision, wireText } from '../../src/db/revisions.ts';
 import { seed } from '../../src/db/seed/seed.ts';
 import { administer, setting, siblingUrl, testDatabase } from '../support/database/database.ts';
 import { migrationsWith } from '../support/database/migrations.ts';
@@ -50,11 +52,21 @@ t.test('the account for usage notes when a key was used, and no more', async (t)
     'begin; lock table api_key in access share mode',
     'select from api_key_scope',
     'select from price',
-    'select from service',
+    'select keys_version from service',
+    'select from revision for share',
     'create temporary table mine (a integer)',
   ]) {
     await t.rejects(pool.query(statement), /permission denied/, statement);
   }
+});
+
+t.test('the account for usage reads the newest revision, for nodes on a standby', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  const onFailure = (error: Error) => t.fail(error.message);
+  const primary = new Primary(database.as('usage').pool, { silenceMs: 20_000, onFailure });
+  const { epoch, revision } = await newestRevision(database.db);
+  t.equal(await primary.newest(), wireText(epoch, revision));
+  t.match(await primary.settledAt('2026-01-01T00:00:00.000000Z'), { revision });
 });
 
 t.test('no open transaction of the account for usage delays the end of a key', async (t) => {

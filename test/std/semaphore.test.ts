@@ -204,21 +204,6 @@ t.test('the backlog is not over before the connections are made', async (t) => {
   t.notOk(group.isCatchingUp);
 });
 
-t.test('a move to another server extends the time limits of present waiters', async (t) => {
-  const usual = { waitingMax: 1, waitMs: 20 };
-  const { group, semaphore, entered, enter } = semaphoreWith(1, usual);
-  const release = semaphore.tryAcquire();
-  const waiting = enter('a');
-  const warm = Promise.withResolvers<void>();
-  group.recover(warm.promise);
-  const begun = performance.now();
-  await until('its usual time is over', () => performance.now() - begun > 60);
-  t.same([semaphore.waiting, entered], [1, []]);
-  release?.();
-  t.not(await waiting, null);
-  warm.resolve();
-});
-
 t.test('all waiters are rejected once the database was away for too long', async (t) => {
   const usual = { waitingMax: 9, waitMs: HOUR_MS };
   const { group, semaphore } = semaphoreWith(1, usual);

@@ -11,14 +11,8 @@ import {
 import { checkRevision, type NewestRevision, NoEpochError } from '../newest-revision.ts';
 import { isAfter } from '../revisions.ts';
 import { sharedNextRun, untilAborted } from '../shared-work.ts';
-import {
-  checkSystem,
-  lacksCommit,
-  ReplicationMonitor,
-  type ReplicationStatus,
-  sessionIsIdle,
-} from './replication.ts';
-import { AnswerTimeout, destroySocket, pendingInput, withTimeout } from './timeout.ts';
+import { ReplicationMonitor, type ReplicationStatus } from './replication.ts';
+import { AnswerTimeout, destroySocket, withTimeout } from './timeout.ts';
 
 /** `up`: the database answers. `away`: it has just failed; requests wait. `down`: requests fail. */
 export type LinkState = 'up' | 'away' | 'down';
@@ -30,19 +24,8 @@ export type LinkState = 'up' | 'away' | 'down';
 type CommitListener = (payload: string | null) => void;
 
 export interface LinkOptions {
-  /** Servers that hold the same data, in the order in which they are tried; at least one. */
-  readonly urls: readonly string[];
-  readonly connection: (url: string) => pg.ClientConfig;
-  /** True if a standby cannot be used. */
-  readonly mustWrite: boolean;
-  /** A server with another system identifier is never used; any may be used by default. */
-  readonly systemIdentifier?: string | undefined;
-  /**
-   * Lag of a standby, in milliseconds, from which other servers are tried; 0 for no limit on the
-   * first server.
-   */
-  readonly behindMs: number;
-  /** Time without a response, in milliseconds, after which a server counts as away. */
+  readonly connection: pg.ClientConfig;
+  /** Time without a response, in milliseconds, after which the server counts as away. */
   readonly silenceMs: number;
   /** Longest wait of requests while the database is away, in milliseconds. */
   readonly awayMs?: number | undefined;
@@ -52,18 +35,12 @@ export interface LinkOptions {
   readonly onAnswer?: () => void;
   /** Called at each state change, with the last error of the database. */
   readonly onChange?: ((state: LinkState, before: LinkState, error: Error) => void) | undefined;
-  /** Called after a switch to another server, with the reason. */
-  readonly onFailover?: ((why: Error, url: string) => void) | undefined;
-  /** Called when a standby is behind, and no other server is usable. */
-  readonly onBehind?: ((why: Error) => void) | undefined;
   /** Called when the connection is lost, and when a listener throws. */
   readonly onError?: ((error: Error) => void) | undefined;
 }
 
 /** Longer than a restart of PostgreSQL takes. */
 const AWAY_MS = 2_200;
-/** Limit of the lag of all servers but the first, in milliseconds, if the first has none. */
-const OTHER_LAG_MS_MAX = 1_000;
 /** Short enough to detect a database that does not respond before waiters time out. */
 const CHECK_INTERVAL_MS = 200;
 /** Shortest time between two calls of `onAnswer`, except after an outage. */
@@ -74,35 +51,34 @@ const RECONNECT_INTERVAL_MS = 100;
 const ATTEMPTS_MAX = 5;
 /** Time during which an answer proves that the database is up. */
 const FRESH_MS = 50;
-/** Interval of searches for a server that is current, or that is the first. */
-const SEARCH_INTERVAL_MS = 5_000;
-/** Length of an outage after which a server that lacks the newest commits is accepted. */
-const ACCEPT_LOSS_MS = 5_000;
 /** Most attempts of a revision check with transient errors. */
 const ATTEMPTS_PER_CHECK_MAX = 4;
 
 const CHANNEL = 'revision';
 
-/** A server responds, but must not be used. */
-class UnusableServer extends Error {
-  readonly code = '57P03';
-}
-
-/** A connection to a server that has responded. */
-interface ServerConnection {
-  readonly client: pg.Client;
+/** The connections to a server that has responded. */
+interface Session {
+  /** Checks the status, and listens for commits. */
+  readonly watcher: pg.Client;
+  /** Runs revision checks, which may wait for the lock of a table while the server is up. */
+  readonly checker: pg.Client;
   readonly status: ReplicationStatus;
 }
 
 const toError = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown));
 
+const close = ({ watcher, checker }: Pick<Session, 'watcher' | 'checker'>): void => {
+  destroySocket(watcher);
+  destroySocket(checker);
+};
+
 const failureFrom = (cause: unknown): DatabaseFailure =>
   databaseFailureOf(cause) ?? unavailable(cause);
 
 /**
- * The link to the database: a connection outside the pool that checks whether the database is up,
- * which of its servers to use, and which revision is the newest.
+ * The link to the database: two connections outside the pool that check whether the database is up,
+ * and which revision is the newest.
  *
  * | State | Event | Next | Effect |
  * | --- | --- | --- | --- |
@@ -110,32 +86,19 @@ const failureFrom = (cause: unknown): DatabaseFailure =>
  * | up | commit on a primary | up | the notification reaches the listeners |
  * | up | commit on a standby | up | the next revision check notifies the listeners |
  * | up | connection ends, server answers | up | reconnects; keeps the pool |
- * | up | revision check is slow, server answers | up | the status check uses another connection |
+ * | up | revision check is slow, server answers | up | none: the status has its own connection |
  * | up | connection ends, server refuses | away | pauses the queues |
  * | up | only this session times out | up | reconnects; keeps the pool |
  * | up | server times out | away | the outage counts from the unanswered query |
  * | up | answers are lost, server answers on a new connection | away | the same |
- * | up | standby where a primary is needed | away | tries the other servers |
- * | up | standby behind, another server usable | up | switches to it; new epoch |
- * | up | standby behind, no other server usable | up | reports it once |
- * | up | first server usable again | up | returns to it; new epoch |
  * | up | standby promoted | up | listens for commits |
  * | away | server answers | up | new epoch; resumes the queues with wider bounds |
- * | away | another server usable | up | switches to it; new epoch |
- * | away | another server lacks the newest commit | away | accepts it after 5 s |
  * | away | `awayMs` passed | down | rejects waiting and new requests |
  * | down | server answers | up | new epoch; admits requests |
- * | down | another server usable | up | switches to it, even if it lacks the newest commit |
  *
- * The first server is the one of this node. If all nodes stayed where an outage took them, the next
- * outage would concern all of them. It counts as usable again after two checks in a row, and only
- * if it or the server in use is a standby: of two primaries, one was replaced.
- *
- * Each attempt tries the server in use first. A status check does not wait long for a running
- * revision check, which may itself wait for the lock of a table while the server is up. If the
- * server is not running that check, the network has lost the open connections, as a firewall does
- * that forgets them. PostgreSQL sends notifications on a primary only, so on a standby a revision
- * check runs about once a second.
+ * The address leads to one server at a time. After an outage it may be another one, which may lack
+ * commits: the commit ids show that. PostgreSQL sends notifications on a primary only, so on a
+ * standby a revision check runs about once a second.
  */
 export class Link {
   readonly counts = { checks: 0, requests: 0 };
@@ -153,11 +116,8 @@ export class Link {
   readonly #listeners = new Set<CommitListener>();
   /** Connections in use, and those being made. */
   readonly #clients = new Set<pg.Client>();
-  #url: string;
   #state: LinkState = 'up';
-  #client: pg.Client | null = null;
-  /** The last query on `#client`: queries run one after the other. */
-  #lastQuery: Promise<unknown> | null = null;
+  #session: Session | null = null;
   /** The connection on which LISTEN was sent. */
   #listenClient: pg.Client | null = null;
   /** True once the server has confirmed LISTEN. */
@@ -179,34 +139,16 @@ export class Link {
   /** Start of the outage; null while the database is up. */
   #awaySinceMs: number | null = null;
   #attempts = 0;
-  #searchedAtMs = Number.NEGATIVE_INFINITY;
-  #isBehind = false;
-  #firstCheckedAtMs = Number.NEGATIVE_INFINITY;
-  /** True if the first server was usable when it was checked last. */
-  #isFirstUsable = false;
-  /** Last known status of the server in use. */
+  /** Last known status of the server. */
   #status: ReplicationStatus | null = null;
 
   constructor(options: LinkOptions) {
-    const [first] = options.urls;
-    if (first === undefined) throw new Error('a database has at least one server');
     this.#options = options;
-    this.#url = first;
     this.queues = new QueueGroup({ verify: () => this.verify() });
   }
 
   get state(): LinkState {
     return this.#state;
-  }
-
-  /** Address of the server in use. */
-  get url(): string {
-    return this.#url;
-  }
-
-  /** Addresses of the other servers. */
-  get fallbackUrls(): readonly string[] {
-    return this.#options.urls.filter((url) => url !== this.#url);
   }
 
   /** Number of outages during which requests failed. */
@@ -224,12 +166,12 @@ export class Link {
     return this.#outageController.signal;
   }
 
-  /** Upper bound of the lag of the server in use, in milliseconds; 0 for a primary. */
+  /** Upper bound of the lag of the server, in milliseconds; 0 for a primary. */
   get lagMs(): number {
     return this.#status?.isStandby ? performance.now() - this.#status.currentAsOfMs : 0;
   }
 
-  /** True while the server in use is a standby. */
+  /** True while the server is a standby. */
   get isStandby(): boolean {
     return this.#status?.isStandby === true;
   }
@@ -244,14 +186,14 @@ export class Link {
     return this.#highest;
   }
 
-  /** Resolves after the first check, and after an attempt on the other servers if it failed. */
+  /** Resolves after the first check, whatever it found. */
   get firstCheck(): Promise<void> {
     return this.#firstCheck.promise;
   }
 
   /** True if listeners receive each commit, by a notification or by the next check. */
   get reportsCommits(): boolean {
-    return this.#client !== null && (this.#isListening || this.#status?.isStandby === true);
+    return this.#session !== null && (this.#isListening || this.#status?.isStandby === true);
   }
 
   /** Starts the periodic checks, unless they run already. */
@@ -300,24 +242,24 @@ export class Link {
     this.#firstCheck.resolve();
     this.#restored.resolve();
     this.#listeners.clear();
-    this.#client = null;
+    this.#session = null;
     for (const client of this.#clients) destroySocket(client);
   }
 
   async #read(): Promise<NewestRevision> {
     this.counts.checks += 1;
     for (let failures = 0; ; ) {
-      const client = await this.#connection();
+      const session = await this.#connected();
       try {
-        const newest = await this.#enqueue(client, () => checkRevision(client, this.#newest));
-        // The link may have switched to another server.
-        if (this.#client !== client) continue;
+        const newest = await checkRevision(session.checker, this.#newest);
+        // The link may have reconnected, to another server.
+        if (this.#session !== session) continue;
         this.reportAnswer();
         return this.#store(newest);
       } catch (thrown) {
         failures += 1;
         if (thrown instanceof NoEpochError) throw thrown;
-        if (!isServerError(thrown)) this.#handleLoss(client, toError(thrown));
+        if (!isServerError(thrown)) this.#handleLoss(session.checker, toError(thrown));
         else if (!isTransient(thrown) || failures === ATTEMPTS_PER_CHECK_MAX) throw thrown;
       }
     }
@@ -334,15 +276,15 @@ export class Link {
     return newest;
   }
 
-  /** Returns the connection, waiting for one if necessary. @throws DatabaseFailure */
-  async #connection(): Promise<pg.Client> {
+  /** Returns the connections, waiting for them if necessary. @throws DatabaseFailure */
+  async #connected(): Promise<Session> {
     for (let checks = 0; ; ) {
       this.check();
       if (this.#isClosed) throw unavailable(new Error('the link is closed'));
       if (this.#awaySinceMs !== null) {
         await untilAborted(this.#restored.promise, this.outageSignal);
-      } else if (this.#client !== null) {
-        return this.#client;
+      } else if (this.#session !== null) {
+        return this.#session;
       } else if (checks === ATTEMPTS_PER_CHECK_MAX) {
         throw failureFrom(this.#error);
       } else {
@@ -352,24 +294,12 @@ export class Link {
     }
   }
 
-  /** Runs a query after those that were enqueued before. */
-  #enqueue<T>(client: pg.Client, query: () => Promise<T>): Promise<T> {
-    const result = this.#lastQuery === null ? query() : this.#lastQuery.then(query);
-    const settled: Promise<unknown> = result
-      .catch(() => {})
-      .then(() => {
-        if (this.#client === client && this.#lastQuery === settled) this.#lastQuery = null;
-      });
-    this.#lastQuery = settled;
-    return result;
-  }
-
   async #check(): Promise<void> {
     if (this.#isClosed || this.#awaySinceMs !== null) return;
     clearTimeout(this.#timer);
     const begun = performance.now();
     try {
-      await this.#checkStatus(await this.#readStatus());
+      this.#status = await this.#readStatus();
       this.#subscribe();
     } catch (thrown) {
       const error = toError(thrown);
@@ -388,42 +318,19 @@ export class Link {
 
   /** @throws AnswerTimeout, and the errors of the server */
   async #readStatus(): Promise<ReplicationStatus> {
-    const [client, url, begun] = [this.#client, this.#url, performance.now()];
-    if (client !== null) {
+    const session = this.#session;
+    if (session !== null) {
       try {
-        const status = await this.#statusOver(client, url);
-        if (status !== null) return status;
+        return await this.#awaitAnswer(this.#monitor.check(session.watcher));
       } catch (thrown) {
         if (thrown instanceof AnswerTimeout || isServerError(thrown)) throw thrown;
         // The server may have ended only this connection.
-        this.#handleLoss(client, toError(thrown));
+        this.#handleLoss(session.watcher, toError(thrown));
       }
     }
-    const server = await this.#connect(url);
-    if (this.#client === null) {
-      this.#adopt(server);
-      return server.status;
-    }
-    try {
-      if (this.#client === client) await this.#requireRunning(client, server.client, begun);
-    } finally {
-      destroySocket(server.client);
-    }
-    return server.status;
-  }
-
-  /**
-   * Checks over another connection that the server is running the late query of a connection, or
-   * has answered some statement meanwhile.
-   * @throws AnswerTimeout if the answer is lost, and the errors of the server
-   */
-  async #requireRunning(late: pg.Client, other: pg.Client, sinceMs: number): Promise<void> {
-    const isIdle = await withTimeout(sessionIsIdle(other, late), this.#options.silenceMs);
-    // The answer may have arrived meanwhile.
-    await pendingInput();
-    if (isIdle && this.#answeredAtMs < sinceMs) {
-      throw new AnswerTimeout('the answers of the database are lost');
-    }
+    const made = await this.#connect();
+    this.#adopt(made);
+    return made.status;
   }
 
   /**
@@ -442,65 +349,20 @@ export class Link {
     }
   }
 
-  /** Checks the status on the connection; null if an earlier query on it takes too long. */
-  async #statusOver(client: pg.Client, url: string): Promise<ReplicationStatus | null> {
-    const turn = Promise.withResolvers<void>();
-    let isLate = false;
-    const status = this.#enqueue(client, async () => {
-      turn.resolve();
-      return isLate ? null : this.#awaitAnswer(this.#monitor.check(url, client));
-    });
-    try {
-      await withTimeout(turn.promise, this.#options.silenceMs);
-    } catch {
-      isLate = true;
-      return null;
-    }
-    return status;
-  }
-
-  /**
-   * Switches to another server if this one is behind.
-   * @throws UnusableServer for a standby where a primary is needed
-   */
-  async #checkStatus(status: ReplicationStatus): Promise<void> {
-    const { isStandby, behindMs } = status;
-    this.#status = status;
-    const { mustWrite, onBehind } = this.#options;
-    if (isStandby && mustWrite)
-      throw new UnusableServer('the server is a standby, which is read-only');
-    if (!this.#isTooFarBehind(status, true)) {
-      this.#isBehind = false;
-      return;
-    }
-    if (performance.now() - this.#searchedAtMs < SEARCH_INTERVAL_MS) return;
-    this.#searchedAtMs = performance.now();
-    const why = new UnusableServer(`the standby is ${(behindMs / 1_000).toFixed(1)} s behind`);
-    const isBehind = !(await this.#search(why));
-    if (isBehind && !this.#isBehind) onBehind?.(why);
-    this.#isBehind = isBehind;
-  }
-
-  /** Applies the limit of the lag to the server in use, or to one that is to be used. */
-  #isTooFarBehind({ behindMs }: ReplicationStatus, isInUse: boolean): boolean {
-    const { behindMs: lagMax, urls } = this.#options;
-    if (lagMax === 0 && isInUse && this.#url === urls[0]) return false;
-    return behindMs > (lagMax || OTHER_LAG_MS_MAX);
-  }
-
   /** Listens for commits; only a primary sends notifications. */
   #subscribe(): void {
-    const client = this.#client;
-    if (client === null || this.#listenClient === client || this.#status?.isStandby) return;
-    this.#listenClient = client;
+    const watcher = this.#session?.watcher;
+    if (watcher === undefined || this.#listenClient === watcher || this.#status?.isStandby) return;
+    this.#listenClient = watcher;
     const listening = (): void => {
-      if (this.#client !== client) return;
+      if (this.#session?.watcher !== watcher) return;
       this.#isListening = true;
       // The server sent no notifications of commits before its confirmation.
       this.#notify(null);
     };
-    const query = () => client.query(`listen ${CHANNEL}`);
-    this.#enqueue(client, query).then(listening, (error: Error) => this.#handleLoss(client, error));
+    watcher
+      .query(`listen ${CHANNEL}`)
+      .then(listening, (error: Error) => this.#handleLoss(watcher, error));
   }
 
   #handleAnswer(): void {
@@ -513,7 +375,6 @@ export class Link {
     if (nowMs - this.#reportedAtMs >= REPORT_INTERVAL_MS) {
       this.#reportedAtMs = nowMs;
       this.#options.onAnswer?.();
-      void this.#returnToFirst();
     }
     this.#timer = setTimeout(() => void this.recheck(), CHECK_INTERVAL_MS).unref();
   }
@@ -544,34 +405,28 @@ export class Link {
     this.#timer = setTimeout(() => this.#reconnect(), RECONNECT_INTERVAL_MS).unref();
   }
 
-  /** Tries all servers, the one in use first. */
   async #attempt(): Promise<void> {
     this.#attempts += 1;
     try {
-      const url = this.#url;
-      const server = await this.#connect(url);
-      try {
-        await this.#checkStatus(server.status);
-        if (this.#url === url) this.#restore(server);
-      } finally {
-        if (this.#client !== server.client) destroySocket(server.client);
-      }
+      this.#restore(await this.#connect());
     } catch (thrown) {
-      if (this.#awaySinceMs === null) return;
-      this.#error = toError(thrown);
-      await this.#search(this.#error);
+      if (this.#awaySinceMs !== null) this.#error = toError(thrown);
     } finally {
       this.#attempts -= 1;
       this.#firstCheck.resolve();
     }
   }
 
-  #restore(server: ServerConnection): void {
-    if (this.#awaySinceMs === null || this.#isClosed) return;
+  #restore(session: Session): void {
+    if (this.#awaySinceMs === null || this.#isClosed) {
+      close(session);
+      return;
+    }
     clearTimeout(this.#awayTimer);
     this.#awaySinceMs = null;
     this.#reportedAtMs = Number.NEGATIVE_INFINITY;
-    this.#adopt(server);
+    this.#adopt(session);
+    this.#status = session.status;
     if (this.#state === 'down') this.#outageController = new AbortController();
     this.#setState('up', this.#error);
     this.#renewConnections();
@@ -581,75 +436,9 @@ export class Link {
     void this.recheck();
   }
 
-  /** Switches to the first usable server among the others; false if there is none. */
-  async #search(why: Error): Promise<boolean> {
-    for (const url of this.fallbackUrls) {
-      const since = this.#awaySinceMs;
-      const server = await this.#connect(url).catch(() => null);
-      if (server === null) continue;
-      const isUsable = await this.#isUsable(server).catch(() => false);
-      const isNeeded = this.#awaySinceMs === since && !this.#isClosed;
-      if (!isUsable || !isNeeded) {
-        destroySocket(server.client);
-        if (!isNeeded) return false;
-        continue;
-      }
-      this.#switchTo(url, server, why);
-      return true;
-    }
-    return false;
-  }
-
-  #switchTo(url: string, server: ServerConnection, why: Error): void {
-    this.#url = url;
-    this.#isFirstUsable = false;
-    this.#monitor.reset(url);
-    this.#status = { ...server.status, currentAsOfMs: performance.now() };
-    this.#options.onFailover?.(why, url);
-    if (this.#awaySinceMs !== null) {
-      this.#restore(server);
-    } else {
-      this.#adopt(server);
-      this.#renewConnections();
-    }
-  }
-
-  /** Checks the first server while another is in use, and returns to it. */
-  async #returnToFirst(): Promise<void> {
-    const [first = ''] = this.#options.urls;
-    const [url, nowMs] = [this.#url, performance.now()];
-    if (url === first || nowMs - this.#firstCheckedAtMs < SEARCH_INTERVAL_MS) return;
-    this.#firstCheckedAtMs = nowMs;
-    const server = await this.#connect(first).catch(() => null);
-    const isUsable =
-      server !== null &&
-      (server.status.isStandby || this.isStandby) &&
-      (await this.#isUsable(server).catch(() => false));
-    const isSteady = isUsable && this.#isFirstUsable;
-    this.#isFirstUsable = isUsable;
-    if (server === null) return;
-    if (isSteady && this.#url === url && this.#awaySinceMs === null && !this.#isClosed) {
-      this.#switchTo(first, server, new Error('the first server is usable again'));
-    } else {
-      destroySocket(server.client);
-    }
-  }
-
-  /** True if another server can be used now. */
-  async #isUsable({ client, status }: ServerConnection): Promise<boolean> {
-    const { mustWrite, silenceMs } = this.#options;
-    const since = this.#awaySinceMs;
-    if (status.isStandby && mustWrite) return false;
-    // During an outage, a standby that is behind is better than none.
-    if (this.#isTooFarBehind(status, false) && since === null) return false;
-    if (since !== null && performance.now() - since > ACCEPT_LOSS_MS) return true;
-    return !(await withTimeout(lacksCommit(client, this.#newest), silenceMs));
-  }
-
-  /** Connects to a server and checks its status. @throws AnswerTimeout, and the server's errors */
-  async #connect(url: string): Promise<ServerConnection> {
+  #open(): pg.Client {
     if (this.#isClosed) throw new Error('the link is closed');
-    const client = new pg.Client(this.#options.connection(url));
+    const client = new pg.Client(this.#options.connection);
     this.#clients.add(client);
     client.on('error', (error) => this.#handleLoss(client, error));
     client.on('end', () => {
@@ -657,28 +446,29 @@ export class Link {
       this.#handleLoss(client, new Error('the connection was closed'));
     });
     client.on('notification', ({ payload }) => {
-      if (this.#client === client) this.#notify(payload ?? '');
+      if (this.#session?.watcher === client) this.#notify(payload ?? '');
     });
+    return client;
+  }
+
+  /** Connects and checks the status. @throws AnswerTimeout, and the errors of the server */
+  async #connect(): Promise<Session> {
+    const [watcher, checker] = [this.#open(), this.#open()];
     const first = async (): Promise<ReplicationStatus> => {
-      await client.connect();
-      await checkSystem(client, this.#options.systemIdentifier);
-      return this.#monitor.check(url, client);
+      await Promise.all([watcher.connect(), checker.connect()]);
+      return this.#monitor.check(watcher);
     };
     try {
-      const status =
-        url === this.#url
-          ? await this.#awaitAnswer(first())
-          : await withTimeout(first(), this.#options.silenceMs);
-      return { client, status };
+      return { watcher, checker, status: await this.#awaitAnswer(first()) };
     } catch (error) {
-      destroySocket(client);
+      close({ watcher, checker });
       throw error;
     }
   }
 
-  #adopt({ client }: ServerConnection): void {
+  #adopt(session: Session): void {
     this.#disconnect();
-    this.#client = client;
+    this.#session = session;
   }
 
   /** Replaces all connections; wider bounds apply to the queues meanwhile. */
@@ -690,7 +480,7 @@ export class Link {
 
   /** Checks the server after the loss of a connection, because it may have failed as a whole. */
   #handleLoss(client: pg.Client, error: Error): void {
-    if (this.#client !== client) return;
+    if (this.#session?.watcher !== client && this.#session?.checker !== client) return;
     this.#disconnect();
     this.#options.onError?.(error);
     this.#notify(null);
@@ -698,11 +488,10 @@ export class Link {
   }
 
   #disconnect(): void {
-    const client = this.#client;
-    this.#client = null;
-    this.#lastQuery = null;
+    const session = this.#session;
+    this.#session = null;
     this.#isListening = false;
-    if (client !== null) destroySocket(client);
+    if (session !== null) close(session);
   }
 
   #setState(state: LinkState, error: Error): void {

@@ -6,7 +6,7 @@ export class AnswerTimeout extends Error {
 }
 
 /** Processes pending input first: this process may have been busy itself. */
-export const pendingInput = (): Promise<void> =>
+const pendingInput = (): Promise<void> =>
   new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 /**

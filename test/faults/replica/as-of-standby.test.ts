@@ -1,7 +1,7 @@
 import t from 'tap';
 import { ownCluster } from '../../support/database/cluster.ts';
 import { inRevision } from '../../support/database/minimal-data.ts';
-import { listOf, standbyOf } from '../../support/database/standby.ts';
+import { standbyOf } from '../../support/database/standby.ts';
 import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { codeOf, type HttpAnswer, send, type Target } from '../../support/process/load.ts';
@@ -20,15 +20,14 @@ const ENV = {
   RUNNING_MAX: '0',
   RATE_PER_MINUTE: '0',
   CONCURRENT_MAX: '0',
-  DATABASE_LAG_MS_MAX: '0',
   KEYS_LAG_MS_MAX: '0',
   AS_OF_WAIT_MS: '200',
   AS_OF_WAITING_MAX: '1000',
 };
 
-async function on(url: string): Promise<Target> {
+async function on(url: string, env: Record<string, string> = {}): Promise<Target> {
   const service = await primary.using((database) =>
-    startServiceProcess(t, database, { ...ENV, DATABASE_URL: url }),
+    startServiceProcess(t, database, { ...ENV, ...env, DATABASE_URL: url }),
   );
   await until('its key has come', async () => (await ask(service)).status === 200);
   return service;
@@ -77,7 +76,7 @@ fault(
     'instant is rejected',
   async (t) => {
     const one = await on(primary.url);
-    const both = await on(listOf(standby, primary));
+    const both = await on(standby.url, { USAGE_DATABASE_URL: primary.url });
     const alone = await on(standby.url);
     const stop = committing();
     let again = 0;

@@ -2,14 +2,14 @@ import t from 'tap';
 import { revokeKey } from '../../../src/auth/keys/keys.ts';
 import { type Cluster, ownCluster } from '../../support/database/cluster.ts';
 import { inRevision } from '../../support/database/minimal-data.ts';
-import { cutOff, listOf, standbyOf } from '../../support/database/standby.ts';
+import { cutOff, standbyOf } from '../../support/database/standby.ts';
 import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
 import { keyFor } from '../../support/http/service.ts';
 import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { agentOf, codeOf, type HttpAnswer, send, type Target } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
 
 type Test = typeof t;
 
@@ -98,7 +98,7 @@ interface ServiceInstance extends Target {
   readonly name: string;
 }
 
-/** Services with and without the price book behind a failover address, and one with a host list. */
+/** Services with and without the price book behind a failover address. */
 const instances: ServiceInstance[] = [];
 
 async function start(): Promise<void> {
@@ -110,9 +110,6 @@ async function start(): Promise<void> {
   const noBook = { PRICE_BOOK_BYTES: '0' };
   instances.push({ name: 'price book', ...(await on(proxy.url, {})) });
   instances.push({ name: 'database', ...(await on(proxy.url, noBook)) });
-  // The service waits 5 s for a server without lost commits.
-  const list = listOf(first, second, third);
-  if (byLength(false, true)) instances.push({ name: 'list of servers', ...(await on(list, {})) });
 }
 
 const eachShows = (what: string, revision: string): Promise<void> =>

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { ownCluster } from '../../support/database/cluster.ts';
 import { inRevision } from '../../support/database/minimal-data.ts';
-import { listOf, standbyOf } from '../../support/database/standby.ts';
+import { standbyOf } from '../../support/database/standby.ts';
 import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { codeOf, type HttpAnswer, send, type Target } from '../../support/process/load.ts';
@@ -15,7 +15,6 @@ const standby = await standbyOf(t, primary);
 const ENV = {
   RATE_PER_MINUTE: '0',
   CONCURRENT_MAX: '0',
-  DATABASE_LAG_MS_MAX: '0',
   KEYS_LAG_MS_MAX: '0',
   READY_LAG_MS_MAX: '1000',
 };
@@ -52,7 +51,7 @@ fault(
   async (t) => {
     const one = await nodeOn(primary.url);
     const two = await nodeOn(standby.url);
-    const both = await nodeOn(listOf(standby, primary));
+    const both = await nodeOn(standby.url, { USAGE_DATABASE_URL: primary.url });
     const patient = await nodeOn(standby.url, { MIN_REVISION_WAIT_MS: '10000' });
     for (const each of [one, two, both, patient]) {
       await until('its key has come', async () => (await ask(each)).status === 200);

@@ -4,7 +4,8 @@ import { type Cluster, ownCluster } from '../../support/database/cluster.ts';
 import { lockWaits } from '../../support/database/lock-waits.ts';
 import { inRevision, inTransaction } from '../../support/database/minimal-data.ts';
 import { named, quotaOf, rateAt, SHARES } from '../../support/database/quota.ts';
-import { listOf, standbyOf } from '../../support/database/standby.ts';
+import { standbyOf } from '../../support/database/standby.ts';
+import { tcpProxyTo } from '../../support/database/tcp-proxy.ts';
 import { keyFor } from '../../support/http/service.ts';
 import { type ServiceProcess, startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
@@ -20,7 +21,6 @@ import {
   type Target,
   unacceptable,
 } from '../../support/process/load.ts';
-import { prices } from '../../support/process/programs.ts';
 import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
 
 type Test = typeof t;
@@ -187,41 +187,32 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
   const alone = await on(primary, standby.url, { KEYS_LAG_MS_MAX });
   await committed(primary, alone, 'Read from a standby');
   const conflicts = await conflict(test, alone);
-  const soon = { KEYS_LAG_MS_MAX, DATABASE_LAG_MS_MAX: '500' };
-  const both = await on(primary, listOf(standby, primary), soon);
-  const { perSecond, figures } = await rateAt(test, quota, share, both, QUESTIONS, 2 * RATE);
-  // Two services share the load temporarily.
-  const load = openLoad(test, both, QUESTIONS, perSecond / 2);
-  await more(load, RATE);
+  const { perSecond, figures } = await rateAt(test, quota, share, alone, QUESTIONS, RATE);
   const walk = async (options: object) => {
-    const { text } = await ask(both, JSON.stringify({ options: { limit: 1, ...options } }));
+    const { text } = await ask(alone, JSON.stringify({ options: { limit: 1, ...options } }));
     return JSON.parse(text).$metadata;
   };
   const page = await walk({});
-  const { other, revoke } = await anotherKey(primary, both);
+  const { other, revoke } = await anotherKey(primary, alone);
   await pausing('pause');
   await revoke();
-  const revoked = performance.now();
+  const believed = await believedAfter(performance.now(), other);
+  await pausing('resume');
   await until('the key is refused', () => isRevoked(other));
-  const left = performance.now() - revoked;
-  await both.running.until('stderr', /the standby is [\d.]+ s behind/);
+
+  const load = openLoad(test, alone, QUESTIONS, perSecond);
+  await more(load, RATE);
+  await primary.stop();
+  await standby.query('select pg_promote()');
+  await committed(standby, alone, 'Written after a promotion');
+  await more(load, RATE);
   test.equal(
     (await walk({ cursor: page.nextCursor })).revision,
     page.revision,
     'the walk continues',
   );
-  const believed = await believedAfter(revoked, { ...other, port: alone.port });
-  await pausing('resume');
-  await until('the key is refused', () => isRevoked({ ...other, port: alone.port }));
-
-  const ongoing = openLoad(test, alone, QUESTIONS, perSecond / 2);
-  await more(ongoing, RATE);
-  await primary.stop();
-  await standby.query('select pg_promote()');
-  await committed(standby, alone, 'Written after a promotion');
-  await more(ongoing, RATE);
-  const answers = [...(await load.stop()), ...(await ongoing.stop())];
-  await end(alone, both);
+  const answers = await load.stop();
+  await end(alone);
   const failed = answers.filter(({ status }) => status !== 200);
   const failures = failed.map(({ status, text }) => `${status} ${text.slice(0, 200)}`);
   test.same(failures, []);
@@ -230,11 +221,7 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
     [named('requests', share)]: answers.length,
     [named('failed', share)]: failedOf(failed.length),
     [named('statements cancelled', share)]: conflicts,
-    [named('revocation seen after', share)]: within(left, 10_000),
-    [named('without another server accepted for', share)]: within(
-      believed,
-      Number(KEYS_LAG_MS_MAX),
-    ),
+    [named('keys accepted for', share)]: within(believed, Number(KEYS_LAG_MS_MAX)),
     [named('longest request', share)]: `${Math.round(quantile(answers, 1))} ms`,
   };
 }
@@ -242,9 +229,8 @@ async function standbyFaults(test: Test, share: Share): Promise<Figures> {
 fault(
   'F11',
   'a standby: statements that it cancels, replay that stops, promotion',
-  '0 failed requests, with one core and with half a core; a standby that is behind is ' +
-    'replaced by another server, and revocations are seen; without another server, keys get 503 ' +
-    'after ≤ 10 s; no revision decreases from page to page; promotion needs no restart',
+  '0 failed requests, with one core and with half a core; keys of a standby that is behind get ' +
+    '503 after ≤ 10 s; no revision decreases from page to page; promotion needs no restart',
   async (test) => {
     let figures: Figures = {};
     for (const [at, share] of SHARES.entries()) {
@@ -265,18 +251,16 @@ fault(
 const isNoted = async (server: Cluster): Promise<boolean> =>
   (await server.query("select from rate_usage where name <> ''")).rows.length > 0;
 
-/** Kills the primary and promotes the standby. */
+/** Kills the primary, promotes the standby and moves the address to it. */
 async function failover(test: Test, share: Share): Promise<Figures> {
   const next = await standbyOf(test, standby);
   await confined(next);
-  const url = listOf(standby, next);
-  // Writing commands use the writable server, wherever it stands in the list.
-  const writing = listOf(next, standby);
-  const create = ['--name', 'A key', '--owner', 'a test', '--scope', 'prices:nickel'];
-  const command = await prices(test, { DATABASE_URL: writing }, 'keys', 'create', ...create);
-  test.equal(command.code, 0, command.stderr);
-  const service = await on(standby, url, {
-    USAGE_DATABASE_URL: writing,
+  const address = await tcpProxyTo(test, standby.url);
+  const service = await on(standby, address.url, {
+    USAGE_DATABASE_URL: address.url,
+    // Longer than a promotion with half a core; a fast machine sends more meanwhile than may wait.
+    DATABASE_AWAY_MS_MAX: '6000',
+    CONNECTIONS_MAX: '40000',
     RATE_PER_MINUTE: '1000000',
     RATE_BURST: '1000000',
   });
@@ -285,8 +269,8 @@ async function failover(test: Test, share: Share): Promise<Figures> {
   await until('use is noted', () => isNoted(standby));
   await more(load, perSecond);
   await standby.kill();
-  await more(load, perSecond);
   await next.query('select pg_promote()');
+  address.redirectTo(next.url);
   await committed(next, service, 'Written after a failover');
   await next.query('delete from rate_usage');
   await until('use is noted there', () => isNoted(next));
@@ -308,7 +292,7 @@ async function failover(test: Test, share: Share): Promise<Figures> {
 
 fault(
   'F12',
-  'the database server stopped, and its standby promoted',
+  'the database server killed, its standby promoted, and the address moved to it',
   '0 failed requests, with one core and with half a core, without a restart; key use is ' +
     'recorded on the new server',
   async (t) => {

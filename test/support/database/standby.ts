@@ -49,9 +49,3 @@ export async function cutOff(primary: Cluster, standby: Cluster): Promise<void> 
     return receivers.length === 0;
   });
 }
-
-/** A multi-host database URL, as in libpq. */
-export function listOf(...clusters: readonly Cluster[]): string {
-  const hosts = clusters.map(({ url }) => new URL(url).host);
-  return clusters[0]?.url.replace(hosts[0] ?? '', hosts.join()) ?? '';
-}
