@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { PriceBook } from './book/book.ts';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config/config.ts';
-import { COMMON_SCHEMAS } from './contract/openapi/openapi.ts';
+import { COMMON_SCHEMAS, type RequestLimits } from './contract/openapi/openapi.ts';
 import {
   type BodyLimits,
   publishedOf,
@@ -50,7 +50,7 @@ import { VERSION } from './std/program.ts';
 interface AppOptions {
   readonly config: Config;
   readonly client: Client;
-  /** Pool of the primary, for its newest revision, usage data and shared rate limits. */
+  /** Pool of the primary, for its newest revision, and usage data. */
   readonly usagePool?: pg.Pool | undefined;
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
@@ -97,6 +97,13 @@ const bodyLimitsOf = (config: Config): BodyLimits => ({
   itemsMax: config.LIST_ITEMS_MAX,
   itemLengthMax: config.ITEM_LENGTH_MAX,
   recordsMax: config.RECORDS_MAX,
+});
+
+const requestLimitsOf = (config: Config): RequestLimits => ({
+  bodyBytes: config.BODY_BYTES_MAX,
+  nesting: config.JSON_DEPTH_MAX,
+  addressBytes: config.URL_BYTES_MAX,
+  headerBytes: config.HEADER_BYTES_MAX,
 });
 
 const minRevisionCheck = ({ config, client }: AppOptions, primary: Primary): MinRevisionCheck =>
@@ -196,7 +203,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   for (const schema of COMMON_SCHEMAS) app.addSchema(schema);
 
   const minRevision = minRevisionCheck(options, primary);
-  const { credentials, exchange } = await pipeline(app, {
+  const credentials = await pipeline(app, {
     ...options,
     limits,
     observer,
@@ -204,16 +211,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     createContext,
     minRevision,
   });
-  const requestLimits = {
-    bodyBytes: config.BODY_BYTES_MAX,
-    nesting: config.JSON_DEPTH_MAX,
-    addressBytes: config.URL_BYTES_MAX,
-    headerBytes: config.HEADER_BYTES_MAX,
-  };
-  await openapi(app, requestLimits, config.PUBLIC_URL);
+  await openapi(app, requestLimitsOf(config), config.PUBLIC_URL);
 
   const book = priceBook(app, options, sources);
-  if (metrics) watchSources(metrics.registry, { client, limits, exchange, book, minRevision });
+  if (metrics) watchSources(metrics.registry, { client, limits, book, minRevision });
   healthRoutes(app, { version: VERSION, rateSource: config.FX_SOURCE }, client, minRevision);
   app.addHook('onListen', async () => client.link.start());
   meRoute(app, limits);

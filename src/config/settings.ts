@@ -228,8 +228,7 @@ export const SETTINGS = {
   }),
   USAGE_DATABASE_URL: text({
     pattern: /^postgres(ql)?:\/\//,
-    description:
-      'The primary, with the account that records the use of keys and shares rate limits',
+    description: 'The primary, with the account that records the use of keys',
   }),
   ECB_URL: text({
     default: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',

@@ -187,7 +187,6 @@ begin
       ('prices_loader', 'select', 'series_history'),
       ('prices_loader', 'select', 'fx_rate_history'),
 
-      ('prices_usage', 'select, insert, update, delete', 'rate_usage'),
       ('prices_usage', 'select', 'revision'),
       ('prices_usage', 'select (epoch)', 'service'),
 

@@ -4,7 +4,6 @@ import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import type { MinRevisionCheck } from '../db/min-revision.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
-import type { Exchange } from '../limits/exchange.ts';
 import type { Limits } from '../limits/limits.ts';
 import { BodyStream } from '../std/body.ts';
 import type { HeldBytes } from '../std/held-bytes.ts';
@@ -21,7 +20,7 @@ import { methods } from './hooks/methods.ts';
 import { checkMinRevision } from './hooks/min-revision.ts';
 import { bytesSent, logBegin, logEnd, type Observer, recordStreamError } from './hooks/observe.ts';
 import { Readers } from './hooks/readers.ts';
-import { usage } from './hooks/usage.ts';
+import { recordUse } from './hooks/usage.ts';
 import { problems } from './problems.ts';
 import { RequestWork } from './work.ts';
 
@@ -33,7 +32,7 @@ interface PipelineOptions {
   readonly refusals: Refusals;
   readonly createContext: CreateContext;
   readonly minRevision: MinRevisionCheck;
-  /** Pool for usage data and shared rate limits; without it there are none. */
+  /** Pool for the last use of keys, which is not recorded without it. */
   readonly usagePool?: pg.Pool | undefined;
 }
 
@@ -69,22 +68,21 @@ const startDeadline = (request: FastifyRequest, _reply: FastifyReply, done: () =
 };
 
 /** Creates the credential checks, and the recording of usage. */
-async function credentialChecks(app: FastifyInstance, options: PipelineOptions) {
+function credentialChecks(app: FastifyInstance, options: PipelineOptions): Promise<Credentials> {
   const { config, client, limits, usagePool } = options;
   const { reads, link } = client;
-  const used = usagePool ? usage(app, usagePool, limits) : null;
+  const used = usagePool ? recordUse(app, usagePool) : null;
   const failed = countFailures(limits);
-  const credentials = await credentialsOf(app, {
+  return credentialsOf(app, {
     db: reads.db(),
     link,
     settings: config,
     lag: { nowMs: () => link.lagMs, maxMs: config.KEYS_LAG_MS_MAX },
     onChecked: (request, verdict) => {
       failed(request, verdict);
-      used?.onChecked(request, verdict);
+      used?.(request, verdict);
     },
   });
-  return { credentials, exchange: used?.exchange ?? null };
 }
 
 interface HookOptions extends PipelineOptions {
@@ -157,20 +155,20 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
 
 /**
  * Adds the hooks of all requests. Call it before routes are added.
- * @returns the credential checks, and the exchange of rate limits with other instances, if any
+ * @returns the credential checks
  */
 export async function pipeline(
   app: FastifyInstance,
   options: PipelineOptions,
-): Promise<{ readonly credentials: Credentials; readonly exchange: Exchange | null }> {
+): Promise<Credentials> {
   const { config, observer } = options;
   app.decorateRequest('context');
   problems(app);
   const closing = stopGracefully(app, config.STOP_GRACE_MS);
   const rejectUnknown = methods(app);
   openPreflights(app);
-  const { credentials, exchange } = await credentialChecks(app, options);
+  const credentials = await credentialChecks(app, options);
   await addHooks(app, { ...options, credentials, closing, rejectUnknown });
   app.addHook('onClose', async () => observer.refusals.close());
-  return { credentials, exchange };
+  return credentials;
 }

@@ -56,7 +56,7 @@ export class Concurrency {
 }
 
 /** Limits of one principal. 0 is no limit. */
-export interface PrincipalLimits extends Rate {
+interface PrincipalLimits extends Rate {
   /** Maximum number of concurrent requests. */
   readonly concurrent: number;
 }
@@ -75,14 +75,6 @@ export interface LimitSettings {
   readonly gate: GateBounds;
 }
 
-/** Requests of one principal since the last exchange, for other instances. */
-export interface PrincipalCount {
-  readonly name: string;
-  readonly count: number;
-  /** The rate limit of the principal. */
-  readonly perMinute: number;
-}
-
 /** Maximum number of buckets of a kind, so that memory is bounded. */
 const BUCKETS_MAX = 100_000;
 
@@ -95,7 +87,7 @@ export interface KnownPrincipal {
   readonly limits: PrincipalLimits;
 }
 
-/** The limits of one instance of the service. No check waits for another instance. */
+/** The limits of this process alone. A limit over several nodes belongs to the balancer. */
 export class Limits {
   readonly gate: Gate;
   readonly concurrency = new Concurrency();
@@ -149,40 +141,6 @@ export class Limits {
   countFailure(network: string, nowMs: number): void {
     const rate = this.#failureRate();
     if (rate !== null) this.#failures.charge(network, rate, nowMs);
-  }
-
-  /** Counts since the last call, for other instances. */
-  drain(): { readonly principals: PrincipalCount[]; readonly failures: Map<string, number> } {
-    const principals = [...this.#principals.drain()].map(([name, count]) => {
-      return { name, count, perMinute: this.#principals.rateOf(name)?.perMinute ?? 0 };
-    });
-    return { principals, failures: this.#failures.drain() };
-  }
-
-  /** Sets the number of other instances that share these limits. */
-  setPeers(count: number): void {
-    this.#principals.setPeers(count);
-    this.#failures.setPeers(count);
-  }
-
-  /**
-   * Adds requests that another instance counted since `sinceMs`. A principal unknown here gets a
-   * bucket with the reported rate, because only the other instance has read its key.
-   */
-  addPeerPrincipal({ name, count, perMinute }: PrincipalCount, sinceMs: number): void {
-    const rate = this.#principals.rateOf(name) ?? { perMinute };
-    if (rate.perMinute > 0) this.#principals.addPeerCount(name, count, rate, sinceMs);
-  }
-
-  addPeerFailures(network: string, count: number, sinceMs: number): void {
-    const rate = this.#failureRate();
-    if (rate !== null) this.#failures.addPeerCount(network, count, rate, sinceMs);
-  }
-
-  /** Evicts full buckets. */
-  sweep(nowMs: number): void {
-    this.#principals.sweep(nowMs);
-    this.#failures.sweep(nowMs);
   }
 
   #failureRate(): Rate | null {

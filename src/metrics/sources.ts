@@ -11,8 +11,6 @@ interface MetricSources {
   readonly client: Client;
   readonly minRevision: MinRevisionCheck;
   readonly limits: Limits;
-  /** The exchange of counts with other instances; null if there is none. */
-  readonly exchange: { readonly failures: number } | null;
   /** The price book; null if it is disabled. */
   readonly book: BookStatus | null;
 }
@@ -184,7 +182,7 @@ function freshness(registry: Registry, { health }: Client): void {
   );
 }
 
-function load(registry: Registry, { limits, exchange }: MetricSources): void {
+function load(registry: Registry, { limits }: MetricSources): void {
   gauges(
     registry,
     ['requests_running', 'Admitted requests', () => limits.gate.inUse],
@@ -192,11 +190,6 @@ function load(registry: Registry, { limits, exchange }: MetricSources): void {
     ['principals_running', 'Principals with a running request', () => limits.concurrency.size],
     ['rate_limited_names', 'Principals with a rate bucket', () => limits.principals],
   );
-  counters(registry, [
-    'limits_exchange_failures',
-    'Failed exchanges of rate limit counts with other instances, one a second',
-    () => exchange?.failures ?? 0,
-  ]);
 }
 
 function book(registry: Registry, { budget, counts }: BookStatus): void {

@@ -80,10 +80,10 @@ const openReader = ({ url, config, logger }: ServeOptions): Client =>
   });
 
 /**
- * Connections to the primary: one to query it, and two for usage data, whose commits may wait for a
+ * Connections to the primary: one to query it, and one for usage data, whose commits may wait for a
  * standby.
  */
-const USAGE_CONNECTIONS = 3;
+const USAGE_CONNECTIONS = 2;
 
 /** Opens separate connections to the primary, so that requests can use their whole pool. */
 function openUsage(url: string, logger: Logger): Client {

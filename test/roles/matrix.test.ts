@@ -17,11 +17,7 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
     update: [...DATA, 'write_lock'],
     delete: ['fx_rate', 'series'],
   },
-  usage: {
-    insert: ['rate_usage'],
-    update: ['rate_usage'],
-    delete: ['rate_usage'],
-  },
+  usage: {},
   service: {},
   keys: {
     insert: [
@@ -122,7 +118,7 @@ t.test('keys and prices are read by those who need them', async (t) => {
     all.filter((each) => !secret.includes(each)),
     'the loader sees no key',
   );
-  t.same(await read('usage'), ['rate_usage', 'revision', 'service.epoch']);
+  t.same(await read('usage'), ['revision', 'service.epoch']);
   t.same(
     await read('keys'),
     [

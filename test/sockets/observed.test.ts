@@ -144,15 +144,6 @@ t.test('an answer that broke off is counted by what it failed with', async (t) =
   t.equal(await counted('prices_refusals_total', { code: 'schema_outdated' }), 1);
 });
 
-t.test('an exchange of counts that fails is counted', async (t) => {
-  const { counted } = await observed(t);
-  const failures = () => counted('prices_limits_exchange_failures_total');
-  t.equal(await failures(), 0);
-  await database.pool.query('alter table rate_usage rename to elsewhere');
-  await until('failures are counted', async () => (await failures()) > 1);
-  await database.pool.query('alter table elsewhere rename to rate_usage');
-});
-
 t.test('the metrics have a separate port, and show the state of the parts', async (t) => {
   const { key, ask, metrics } = await observed(t);
   await ask(postText({ key }, BULK_MARKET.slug, {}, CLOSE));

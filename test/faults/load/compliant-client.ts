@@ -12,21 +12,19 @@ export interface RetryCounts {
 /** A timer may come a moment early. */
 const EARLY_MS = 5;
 
-/**
- * A closed-loop client that alternates between instances and waits for Retry-After.
- */
+/** A closed-loop client that waits for Retry-After. */
 export async function compliantClient(
   test: Pick<typeof t, 'teardown'>,
-  targets: readonly Target[],
+  target: Target,
   ask: HttpRequest,
   isOver: () => boolean,
 ): Promise<RetryCounts> {
-  const agent = agentOf(test, targets.length);
+  const agent = agentOf(test, 1);
   const obeyed = { retries: 0, refused: 0 };
   let hasWaited = false;
   // At least one retry, however slow the machine is.
-  for (let at = 0; !isOver() || obeyed.retries === 0; at += 1) {
-    const { status, headers } = await send(agent, targets[at % targets.length] as Target, ask);
+  while (!isOver() || obeyed.retries === 0) {
+    const { status, headers } = await send(agent, target, ask);
     if (hasWaited) obeyed.retries += 1;
     if (hasWaited && status !== 200) obeyed.refused += 1;
     hasWaited = status === 429;
