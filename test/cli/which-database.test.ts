@@ -45,12 +45,12 @@ t.test('a command names its database on stderr, without the password', async (t)
     stderr: /^Database: other at 127\.0\.0\.1:1\ncommodity-prices: [^\n]+\n$/,
   });
   t.notMatch(failed.stderr, 'hunter2');
-  const several = { DATABASE_URL: 'postgres://a:hunter2@127.0.0.1:1,localhost:2/b' };
+  const unreachable = { DATABASE_URL: 'postgres://a:hunter2@127.0.0.1:1/b' };
   const quiet = ['load', 'csv', 'x.csv'];
-  t.match(await prices(t, several, ...quiet), {
-    stderr: /^Database: b at 127\.0\.0\.1:1, localhost:2\n/,
+  t.match(await prices(t, unreachable, ...quiet), {
+    stderr: /^Database: b at 127\.0\.0\.1:1\n/,
   });
-  t.notMatch((await prices(t, several, ...quiet, '--quiet')).stderr, 'Database:');
+  t.notMatch((await prices(t, unreachable, ...quiet, '--quiet')).stderr, 'Database:');
 });
 
 t.test('a command names the folder of the embedded database', async (t) => {
