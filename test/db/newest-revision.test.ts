@@ -14,11 +14,11 @@ const worldOf = async (test: Parameters<typeof testDatabase>[0]): Promise<TestDa
 const commit = ({ pool }: TestDatabase, name: string): Promise<number> =>
   inRevision(pool, `update price set name = '${name}'`);
 
-/** The sessions of the revision check, in this test's own database. */
+/** The two sessions of the link, in this test's own database. */
 const SESSIONS = `select pid from pg_stat_activity
   where datname = current_database() and application_name like '%link'`;
 
-/** Terminates the sessions of the revision check. */
+/** Terminates the sessions of the link. */
 const endChecks = ({ url }: TestDatabase): Promise<void> =>
   administer(url, `select pg_terminate_backend(pid) from (${SESSIONS}) as sessions`);
 
@@ -55,9 +55,9 @@ t.test('all requests during a revision check share one that begins after it', as
   const database = await worldOf(t);
   const { link } = database.client;
   await link.newestRevision();
-  await until('the connection is there', async () => {
+  await until('the connections are there', async () => {
     const { rows } = await database.pool.query(`${SESSIONS} and state = 'idle'`);
-    return rows.length === 1;
+    return rows.length === 2;
   });
   await link.newestRevision();
   const { checks, requests } = link.counts;
@@ -87,18 +87,18 @@ t.test('a revision check continues on a new connection if its connection breaks'
   await link.newestRevision();
   for (let round = 1; round <= 3; round += 1) {
     let pids: number[] = [];
-    await until('the connection is there', async () => {
+    await until('the connections are there', async () => {
       pids = await sessions();
       await link.newestRevision();
-      return pids.length === 1;
+      return pids.length === 2;
     });
     const committed = await commit(database, `Round ${round}`);
     const [newest] = await Promise.all([link.newestRevision(), endChecks(database)]);
     t.equal(numberOf(newest.revision), String(committed));
     t.equal(numberOf((await link.newestRevision()).revision), String(committed));
-    await until('the session is another one', async () => {
+    await until('the sessions are others', async () => {
       const others = await sessions();
-      return others.length === 1 && others[0] !== pids[0];
+      return others.length === 2 && !others.some((pid) => pids.includes(pid));
     });
   }
 });

@@ -22,10 +22,13 @@ const PACKAGED: Readonly<Record<string, string>> = {
 const TEMPLATE_OR_COMMENT = /`(?:[^`\\]|\\.)*`|^[ \t]*(?:\/\/.*|\/\*[\s\S]*?\*\/)\n/gm;
 
 /** A file of the explorer without its comments, which are a sixth of the bytes of a page. */
-const withoutComments = (file: Buffer): Buffer =>
-  Buffer.from(
-    file.toString().replace(TEMPLATE_OR_COMMENT, (text) => (text.startsWith('`') ? text : '')),
-  );
+function withoutComments(name: string, file: Buffer): Buffer {
+  const text = file
+    .toString()
+    .replace(TEMPLATE_OR_COMMENT, (found) => (found.startsWith('`') ? found : ''));
+  // The indentation of a style sheet has no meaning.
+  return Buffer.from(name.endsWith('.css') ? text.replace(/^\s+/gm, '') : text);
+}
 
 /** All static files, read at the start: the path of a request is never opened. */
 export const PAGE_FILES: readonly PageFile[] = [
@@ -35,7 +38,7 @@ export const PAGE_FILES: readonly PageFile[] = [
     .filter((name) => ['.js', '.css', '.svg'].includes(extname(name)))
     .map((name) => ({
       name,
-      bytes: withoutComments(readFileSync(new URL(name, EXPLORER_FOLDER))),
+      bytes: withoutComments(name, readFileSync(new URL(name, EXPLORER_FOLDER))),
     })),
   ...Object.entries(PACKAGED).map(([name, path]) => ({
     name,

@@ -57,9 +57,19 @@ export async function administer(url: string, ...statements: string[]): Promise<
 export const dropSchema = ({ pool }: Pick<TestDatabase, 'pool'>): Promise<unknown> =>
   pool.query('drop schema public cascade; create schema public');
 
+/** As the role of the service has it: a statement ends with its connection. */
+const SESSION = '-c client_connection_check_interval=200';
+
+/** An address whose sessions have the settings of the role of the service. */
+function addressWith(url: string): string {
+  const address = new URL(url);
+  address.searchParams.set('options', SESSION);
+  return address.href;
+}
+
 const clientOf = (url: string): Client =>
   openClient({
-    url,
+    url: addressWith(url),
     connectionsMax: 8,
     acquireTimeoutMs: 20_000,
     statementTimeoutMs: 0,
