@@ -8,8 +8,7 @@ import { RawConnection, until } from '../support/http/sockets.ts';
 const kept = Number(await readFile('/proc/sys/net/core/somaxconn', 'utf8').catch(() => '128'));
 
 t.test('connections that come while the service is busy are kept, not dropped', async (t) => {
-  // All connections are of one network.
-  const service = await startServiceProcess(t, await testDatabase(t), { CONNECTIONS_MAX: '8000' });
+  const service = await startServiceProcess(t, await testDatabase(t));
   const { child } = service.running;
   child.kill('SIGSTOP');
   t.teardown(() => child.kill('SIGCONT'));

@@ -302,7 +302,7 @@ fault(
     const service = await startServiceProcess(
       t,
       database,
-      { FAILED_AUTH_PER_MINUTE: '0' },
+      { CONNECTIONS_MAX: '2000', FAILED_AUTH_PER_MINUTE: '0' },
       NODE_FLAGS,
     );
     const head =

@@ -257,7 +257,6 @@ async function failover(test: Test, share: Share): Promise<Figures> {
     USAGE_DATABASE_URL: address.url,
     // Longer than a promotion with half a core; a fast machine sends more meanwhile than may wait.
     DATABASE_AWAY_MS_MAX: '6000',
-    CONNECTIONS_MAX: '40000',
     RATE_PER_MINUTE: '1000000',
     RATE_BURST: '1000000',
   });
