@@ -141,7 +141,7 @@ class Changes(list):
 def _secret(text: str) -> str:
     """A pattern that finds a credential in the encodings of an echo, also cut after 12 characters."""
     codes = [(re.escape(each), f"{ord(each):02x}") for each in text]
-    forms = [rf"(?:\\*{it}|%(?:25)*{code}|\\+u00{code})" for it, code in codes]
+    forms = [rf"(?:\\{{0,4}}{it}|%(?:25){{0,4}}{code}|\\{{1,4}}u00{code})" for it, code in codes]
     return "".join(forms[:12] + [f"{each}?" for each in forms[12:]])
 
 

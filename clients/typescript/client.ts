@@ -93,7 +93,7 @@ const ADDRESS = /^https?:\/\/[^/@?#\s]+(\/[^@?#\s]*)?$/i;
 const secretOf = (key: string) => {
   const forms = [...key].map((each, place) => {
     const code = each.charCodeAt(0).toString(16);
-    return `(\\\\*\\x${code}|%(25)*${code}|\\\\+u00${code})${place < 12 ? '' : '?'}`;
+    return `(\\\\{0,4}\\x${code}|%(25){0,4}${code}|\\\\{1,4}u00${code})${place < 12 ? '' : '?'}`;
   });
   return new RegExp(forms.join(''), 'gi');
 };

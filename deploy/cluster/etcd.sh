@@ -7,8 +7,11 @@ export ETCDCTL_API=3 ETCD_DATA_DIR=$home/etcd
 if [ ! -e "$home/etcd-has-password" ]; then
   etcd --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 &
   until etcdctl endpoint health > /dev/null 2>&1; do sleep 0.2; done
-  etcdctl user add root --interactive=false < /secrets/etcd/password
-  etcdctl auth enable
+  # An earlier start may have been killed at any of these lines.
+  if ! etcdctl auth status 2>/dev/null | grep -q 'Authentication Status: true'; then
+    etcdctl user add root --interactive=false < /secrets/etcd/password || true
+    etcdctl auth enable
+  fi
   kill $!
   wait $! || true
   touch "$home/etcd-has-password"

@@ -94,12 +94,22 @@ export const noMarketScope = (): Problem =>
     { headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="prices:*"' } },
   );
 
-/**
- * A 503: clients discard credentials on a 401, so a server failure must not be a 401.
- * @param retrySeconds time until the check is possible, if it is known
- */
-export const authUnavailable = (cause: unknown, retrySeconds?: number): Problem =>
+/** A 503: clients discard credentials on a 401, so a server failure must not be a 401. */
+export const authUnavailable = (cause: unknown): Problem =>
   new Problem('auth_unavailable', 'The credential could not be checked. Try again shortly', {
     cause,
-    ...(retrySeconds && { headers: { 'retry-after': String(retrySeconds) } }),
   });
+
+/**
+ * A token whose `kid` the cached key set lacks: it may be new, or forged. The answer invites to try
+ * again after the next fetch, and the request counts as a failed authentication.
+ */
+export class UnknownSigningKey extends Problem {
+  /** @param retrySeconds seconds until the key set may be fetched again */
+  constructor(cause: unknown, retrySeconds: number) {
+    super('auth_unavailable', 'The credential could not be checked. Try again shortly', {
+      cause,
+      headers: { 'retry-after': String(retrySeconds) },
+    });
+  }
+}

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { distance } from 'fastest-levenshtein';
 import { ConfigError } from './config.ts';
-import { SETTINGS } from './settings.ts';
+import { REMOVED_SETTINGS, SETTINGS } from './settings.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -83,7 +83,9 @@ export const misspeltText = ({ given, meant }: Misspelt): string =>
 
 /** Finds variables with a value whose names are similar to those of settings. */
 export function misspeltSettings(env: Readonly<Record<string, string | undefined>>): Misspelt[] {
-  const others = Object.keys(env).filter((each) => env[each] && !NAMES.includes(each));
+  // A removed setting is reported by its own name.
+  const isOther = (each: string) => !NAMES.includes(each) && !(each in REMOVED_SETTINGS);
+  const others = Object.keys(env).filter((each) => env[each] && isOther(each));
   return others.sort().flatMap((given) => {
     const name = given.toUpperCase();
     const scored = NAMES.map((meant) => ({ meant, edits: editsOf(name, meant) }));

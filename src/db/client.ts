@@ -41,7 +41,6 @@ export interface ClientOptions extends Partial<Pick<LinkOptions, SharedOptions>>
   readonly readOnly: boolean;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
-  /** Wraps each statement of `reads`. */
 }
 
 const asText = (value: string): string => value;

@@ -22,24 +22,34 @@ const BODIES_BYTES_MAX = 67_108_864;
 const tooManyBodies = (): Problem =>
   new Problem('overloaded', 'Too many bodies are being received; try again after Retry-After');
 
+/** Part of them for one principal, or for a network whose principals are unknown. */
+const SHARE = 1 / 4;
+
 /** Bounds the bytes of bodies in memory, until the answers to their requests are sent. */
 class BodyBudget {
-  #left: number;
+  readonly #bytesMax: number;
+  readonly #held = new Map<string, number>();
+  #bytes = 0;
 
   /** @param bytesMax bytes of all bodies */
   constructor(bytesMax = BODIES_BYTES_MAX) {
-    this.#left = bytesMax;
+    this.#bytesMax = bytesMax;
   }
 
-  /** Takes bytes; false if there are too few left. */
-  take(bytes: number): boolean {
-    if (bytes > this.#left) return false;
-    this.#left -= bytes;
+  /** Takes bytes for a holder; false if there are too few left for it. */
+  take(holder: string, bytes: number): boolean {
+    const held = (this.#held.get(holder) ?? 0) + bytes;
+    if (this.#bytes + bytes > this.#bytesMax || held > this.#bytesMax * SHARE) return false;
+    this.#held.set(holder, held);
+    this.#bytes += bytes;
     return true;
   }
 
-  giveBack(bytes: number): void {
-    this.#left += bytes;
+  giveBack(holder: string, bytes: number): void {
+    const left = (this.#held.get(holder) ?? 0) - bytes;
+    if (left > 0) this.#held.set(holder, left);
+    else this.#held.delete(holder);
+    this.#bytes -= bytes;
   }
 }
 
@@ -56,6 +66,7 @@ const unreadable = (cause: Error): Problem =>
 export class BodyBytes {
   readonly #bytesMax: number;
   readonly #budget: BodyBudget;
+  readonly #holder: string;
   readonly #contentLength: number;
   /** The received bytes, followed by free space. */
   #buffer: Buffer = EMPTY;
@@ -64,9 +75,10 @@ export class BodyBytes {
   readonly #end = Promise.withResolvers<Buffer>();
 
   /** @param bytesMax maximum size; the bytes of a larger body are discarded */
-  constructor(request: IncomingMessage, most: number, budget = new BodyBudget()) {
+  constructor(request: IncomingMessage, most: number, budget = new BodyBudget(), holder = '') {
     this.#bytesMax = most;
     this.#budget = budget;
+    this.#holder = holder;
     this.#contentLength = Number(request.headers['content-length'] ?? Number.NaN);
     // Avoids an unhandled rejection if the body is never read.
     this.whole.catch(() => {});
@@ -95,7 +107,7 @@ export class BodyBytes {
   drop(): void {
     this.#isDropped = true;
     this.#buffer = EMPTY;
-    this.#budget.giveBack(this.#length);
+    this.#budget.giveBack(this.#holder, this.#length);
     this.#length = 0;
   }
 
@@ -104,7 +116,7 @@ export class BodyBytes {
     const length = this.#length + piece.length;
     if (length > this.#bytesMax) {
       this.#fail(tooLarge(this.#bytesMax));
-    } else if (!this.#budget.take(piece.length)) {
+    } else if (!this.#budget.take(this.#holder, piece.length)) {
       this.#fail(tooManyBodies());
     } else {
       this.#append(piece, length);
@@ -141,11 +153,14 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
  * Hook: receives the body from its first byte. During the checks of the request, Node's own queue
  * could take a hundred times the size of the body.
  */
-export function receiveBody(most: number): onRequestHookHandler {
+export function receiveBody(
+  most: number,
+  holderOf: (request: FastifyRequest) => string,
+): onRequestHookHandler {
   const budget = new BodyBudget();
   return (request, _reply, done) => {
     if (!hasBody(request.raw)) return done();
-    const body = new BodyBytes(request.raw, most, budget);
+    const body = new BodyBytes(request.raw, most, budget, holderOf(request));
     request.context.body = body;
     request.context.work.onEnd(() => body.drop());
     // Node first parses the bytes that came with the head, often the complete body.

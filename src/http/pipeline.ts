@@ -15,7 +15,7 @@ import { stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
 import { admitOpen, shedLoad, takePlace, waitForBody } from './hooks/gate.ts';
-import { checkFailures, countFailures, limitPrincipal } from './hooks/limits.ts';
+import { checkFailures, countFailures, limitedBy, limitPrincipal } from './hooks/limits.ts';
 import { methods } from './hooks/methods.ts';
 import { checkMinRevision } from './hooks/min-revision.ts';
 import { bytesSent, logBegin, logEnd, type Observer, recordStreamError } from './hooks/observe.ts';
@@ -109,7 +109,7 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
     done();
   });
   app.addHook('onRequest', shedLoad(limits, refusals, origins)); // 429 503
-  app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX));
+  app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX, limitedBy));
   app.addHook('onRequest', startDeadline); // 504
   app.addHook('onRequest', commonHeaders);
   if (origins.size > 0) await allowOrigins(app, origins); // 204

@@ -11,6 +11,11 @@ const SHARE = 1 / 4;
 
 const shareOf = (all: number): number => Math.min(all, Math.max(1, Math.floor(all * SHARE)));
 
+const STRANGERS = 'strangers of ';
+
+/** The name under which requests of a network reserve while their principal is unknown. */
+export const strangersOf = (network: string): string => `${STRANGERS}${network}`;
+
 const NOTHING: Release = () => {};
 
 /** The bounds of a gate. */
@@ -50,12 +55,12 @@ export class Gate {
   /**
    * Reserves a place, or one in the queue, for a request whose checks begin: rejections are cheap
    * only before them.
-   * @param name the principal, if it is known already
+   * @param name the principal, or the strangers of a network
    * @returns null if there is none for it
    */
-  reserve(name: string | null): Release | null {
+  reserve(name: string): Release | null {
     const all = this.#all.reserve();
-    if (all === null || name === null || this.#bounds.runningMax === 0) return all;
+    if (all === null || this.#bounds.runningMax === 0) return all;
     const own = this.#ownOf(name);
     const mine = own.reserve();
     if (mine === null) all();
@@ -128,7 +133,10 @@ export class Gate {
     if (known) return known;
     const { runningMax, waitingMax, waitMs } = this.#bounds;
     const bounds = { waitingMax: shareOf(waitingMax), waitMs };
-    const own = new Semaphore(shareOf(runningMax), bounds, this.#group, () => this.#all.perSecond);
+    // A service may have a single client, whose backlog is that of all, but not a single stranger.
+    const part = name.startsWith(STRANGERS) ? SHARE : 1;
+    const rate = (): number => this.#all.perSecond * part;
+    const own = new Semaphore(shareOf(runningMax), bounds, this.#group, rate);
     this.#own.set(name, own);
     return own;
   }

@@ -33,7 +33,7 @@ const CUT_MIN = 12;
 export function maskerOf(secret: string): (text: string) => string {
   const forms = [...secret].map((each, place) => {
     const code = each.charCodeAt(0).toString(16);
-    const form = `(?:\\\\*\\x${code}|%(?:25)*${code}|\\\\+u00${code})`;
+    const form = `(?:\\\\{0,4}\\x${code}|%(?:25){0,4}${code}|\\\\{1,4}u00${code})`;
     return place < CUT_MIN ? form : `${form}?`;
   });
   const pattern = new RegExp(forms.join(''), 'gi');

@@ -193,7 +193,8 @@ class Meter {
   #roll(): void {
     const ms = performance.now() - this.#sinceMs;
     if (ms < SECOND_MS) return;
-    this.#perSecond = Math.max((this.#count * SECOND_MS) / ms, this.#perSecond * DECAY);
+    const earlier = this.#perSecond * DECAY ** (ms / SECOND_MS);
+    this.#perSecond = Math.max((this.#count * SECOND_MS) / ms, earlier);
     this.#count = 0;
     this.#sinceMs += ms;
   }

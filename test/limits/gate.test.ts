@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Gate } from '../../src/limits/gate.ts';
+import { Gate, strangersOf } from '../../src/limits/gate.ts';
 import { QueueGroup, type Release } from '../../src/std/semaphore.ts';
 
 const HOUR_MS = 3_600_000;
@@ -47,7 +47,7 @@ t.test('at least one place and one in the queue, but none of a queue without any
 
 t.test('a place is reserved until the checks are over, for the request that has it', async (t) => {
   const gate = gateOf(1, 1);
-  const reserved = [gate.reserve(null), gate.reserve('a')];
+  const reserved = [gate.reserve('c'), gate.reserve('a')];
   t.notOk(reserved.includes(null));
   t.equal(gate.reserve('b'), null);
   t.equal(gate.tryAcquire('b'), null, 'a free place may be reserved');
@@ -61,7 +61,7 @@ t.test('a place is reserved until the checks are over, for the request that has 
   t.equal(gate.inUse, 0);
 });
 
-t.test('an answer that continues takes a place before new requests, without a bound', async (t) => {
+t.test('answers that continue take turns with new requests, without a bound', async (t) => {
   const gate = gateOf(1, 2);
   const order: string[] = [];
   const enter = async (name: string, options?: Parameters<Gate['acquire']>[1]) => {
@@ -71,14 +71,28 @@ t.test('an answer that continues takes a place before new requests, without a bo
   };
   const place = gate.tryAcquire('a');
   const waiting = [
+    ...['b', 'c', 'd'].map((name) => enter(name, { isUntimed: true })),
     enter('new'),
-    ...['b', 'c', 'd'].map((name) => enter(name, { hasPriority: true, isUntimed: true })),
+    enter('newer'),
   ];
   // They wait in the queue of all before the place is released.
   await new Promise((resolve) => setImmediate(resolve));
   place?.();
   await Promise.all(waiting);
-  t.same(order, ['b', 'c', 'd', 'new']);
+  t.same(order, ['b', 'new', 'c', 'newer', 'd']);
+});
+
+t.test('strangers of one network have a quarter, also of the backlog', async (t) => {
+  const group = new QueueGroup();
+  const gate = new Gate({ runningMax: 4, waitingMax: 4, waitMs: 1 }, group);
+  for (let request = 0; request < 40; request += 1) gate.tryAcquire('a')?.();
+  group.pause();
+  const reserved = Array.from({ length: 200 }, () => gate.reserve(strangersOf('192.0.2.7')));
+  const count = reserved.filter((each) => each !== null).length;
+  t.ok(count > 0 && count <= 30, `${count} of strangers`);
+  t.not(gate.reserve('a'), null, 'others have the rest');
+  for (const each of reserved) each?.();
+  group.resume();
 });
 
 t.test('an aborted waiter releases what it has, and idle principals are forgotten', async (t) => {

@@ -163,13 +163,17 @@ test('2,000 idle connections of one network leave room for other clients', async
 
 test('the number of connections of a network is a setting, and proxies have none', async (t) => {
   const env = { NETWORK_CONNECTIONS_MAX: '3', TRUSTED_PROXIES: PROXY };
-  const { port } = await balancer(t, env);
+  const { port, show } = await balancer(t, env);
+  const counted = () => show('show table networks');
   for (const [from, expected] of [
     ['127.0.0.2', 0],
     [PROXY, 200],
   ] as const) {
     const held = [1, 2, 3].map(() => connectionFrom(t, port, from));
     await Promise.all(held.map((each) => once(each, 'connect')));
+    // The system accepts a connection before HAProxy does.
+    const areCounted = async () => from === PROXY || /conn_cur=3$/m.test(await counted());
+    await until('they are counted', areCounted);
     t.equal(await statusFrom(t, port, from), expected, from);
     for (const each of held) each.destroy();
     await until(`${from} is served again`, async () => (await statusFrom(t, port, from)) === 200);

@@ -8,7 +8,7 @@ import {
   type JSONWebKeySet,
 } from 'jose';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import { authUnavailable, invalidToken } from '../refusals.ts';
+import { authUnavailable, invalidToken, UnknownSigningKey } from '../refusals.ts';
 import { type Algorithm, ASYMMETRIC, type TokenHeader } from './tokens.ts';
 
 /** Timing of a remote key set, in milliseconds. */
@@ -132,7 +132,7 @@ export function remoteKeys(url: string, bytesMax: number, times: RemoteKeyTimes 
       }
       if (isNoMatch(cause)) {
         const waitMs = Math.max(1, readAt + times.cooldownMs - performance.now());
-        throw authUnavailable(cause, Math.ceil(waitMs / 1_000));
+        throw new UnknownSigningKey(cause, Math.ceil(waitMs / 1_000));
       }
       if (last.find === null) throw authUnavailable(cause);
       // A key id missing in the cached set may be a new key of the issuer.

@@ -7,7 +7,7 @@ import type {
 } from 'fastify';
 import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem } from '../../errors.ts';
-import type { Gate } from '../../limits/gate.ts';
+import { type Gate, strangersOf } from '../../limits/gate.ts';
 import type { Limits } from '../../limits/limits.ts';
 import { type QueueBounds, type Release, Semaphore } from '../../std/semaphore.ts';
 import { isOpen, isWaiting } from '../context.ts';
@@ -15,7 +15,7 @@ import { corsHeaders } from '../cors.ts';
 import type { Refusals } from '../edge/refuse.ts';
 import { hasOneHost, SECURITY_HEADERS } from '../head.ts';
 import { shownPath } from '../problems.ts';
-import { beyondLimits, knownPrincipal } from './limits.ts';
+import { beyondLimits, knownPrincipal, networkOf } from './limits.ts';
 
 const overloaded = (): Problem =>
   new Problem('overloaded', 'Too many requests are being answered; try again after Retry-After');
@@ -60,7 +60,7 @@ export function shedLoad(
   const rejection = (request: FastifyRequest, reply: FastifyReply): Problem | null => {
     const known = knownPrincipal(limits, request);
     if (!isWaiting(request)) {
-      const reserved = gate.reserve(known?.name ?? null);
+      const reserved = gate.reserve(known?.name ?? strangersOf(networkOf(request)));
       if (reserved === null) return overloaded();
       request.context.holdPlace(reserved);
     }

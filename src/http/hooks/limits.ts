@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { principalName } from '../../auth/credentials.ts';
+import { UnknownSigningKey } from '../../auth/refusals.ts';
 import { Problem } from '../../errors.ts';
 import { monotonicMs, type Rate, type RateDecision } from '../../limits/bucket.ts';
 import { clientNetwork, type KnownPrincipal, type Limits } from '../../limits/limits.ts';
@@ -38,13 +39,25 @@ function setRateHeaders(reply: FastifyReply, rate: Rate, verdict: RateDecision):
 export const hasCredential = ({ headers }: FastifyRequest): boolean =>
   headers['x-api-key'] !== undefined || headers.authorization !== undefined;
 
+/** The network of a client, by which it is limited while its principal is unknown. */
+export function networkOf(request: FastifyRequest): string {
+  const { context } = request;
+  // A disconnected socket has no address, although the types say otherwise.
+  if (context.network === '') {
+    context.network = clientNetwork((request.ip as string | undefined) ?? 'nowhere');
+  }
+  return context.network;
+}
+
+/** The principal or, while it is unknown, the network by which a request is limited. */
+export const limitedBy = (request: FastifyRequest): string =>
+  request.context.limitName || networkOf(request);
+
 /** Hook: rejects a network with too many failed authentications, before the credential check. */
 export const checkFailures =
   (limits: Limits): onRequestHookHandler =>
   (request, _reply, done) => {
-    // A disconnected socket has no address, although the types say otherwise.
-    const network = clientNetwork((request.ip as string | undefined) ?? 'nowhere');
-    request.context.network = network;
+    const network = networkOf(request);
     const seconds = isOpen(request) ? null : limits.failureWaitSeconds(network, monotonicMs());
     done(seconds === null ? undefined : tooManyFailures(seconds));
   };
@@ -53,11 +66,19 @@ export const checkFailures =
 export const countFailures =
   (limits: Limits): OnCredentialCheck =>
   (request, { refusal }) => {
-    // A request without a credential is not a guess.
-    if (refusal?.statusCode !== 401 || !hasCredential(request)) return;
+    // A request without a credential is not a guess, and an unknown signing key may be one.
+    const isGuess = refusal?.statusCode === 401 || refusal instanceof UnknownSigningKey;
+    if (!isGuess || !hasCredential(request)) return;
     limits.countFailure(request.context.network, monotonicMs());
     limits.known.delete(request.context.credential);
   };
+
+/** The password of Basic, whose user name may be any; another credential as it is. */
+function passwordOf(text: string): string {
+  if (!/^basic /i.test(text)) return text;
+  const pair = Buffer.from(text.slice(6), 'base64').toString('latin1');
+  return pair.slice(pair.indexOf(':') + 1);
+}
 
 /** The principal that the credential of a request had at its last check; null if unknown. */
 export function knownPrincipal(
@@ -66,7 +87,7 @@ export function knownPrincipal(
 ): KnownPrincipal | null {
   const text = headers['x-api-key'] ?? headers.authorization;
   if (typeof text !== 'string') return null;
-  context.credential = hash('sha256', text, 'base64');
+  context.credential = hash('sha256', passwordOf(text), 'base64');
   return limits.known.get(context.credential) ?? null;
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../auth/credentials.ts';
+import { UnknownSigningKey } from '../../auth/refusals.ts';
 import { DatabaseFailure } from '../../db/failures.ts';
 import { Problem } from '../../errors.ts';
 import { clientNetwork } from '../../limits/limits.ts';
@@ -10,6 +11,7 @@ import { masked } from '../../std/secrets.ts';
 import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
 import { ClientDisconnected } from '../work.ts';
+import { networkOf } from './limits.ts';
 import { CauseLimit, type RefusalLines } from './log-lines.ts';
 
 /** Logged status of a request whose client disconnected, as in nginx. */
@@ -40,6 +42,14 @@ function principalFields(principal: Principal | null): Record<string, string> | 
   return { subject: createHash('sha256').update(id).digest('hex').slice(0, 16) };
 }
 
+/** The fields of the principal; of one that was known before its check, for a rejection by then. */
+function whoOf({ context: { principal, limitName } }: FastifyRequest) {
+  if (principal !== null || limitName === '') return principalFields(principal);
+  const [kind, id = ''] = limitName.split(':');
+  if (kind === 'key') return { key: id };
+  return { subject: Buffer.from(id, 'base64url').toString('hex').slice(0, 16) };
+}
+
 /** True if a request failed by a fault of the service. */
 const isServerError = (status: number | 'broken'): boolean => status === 'broken' || status >= 500;
 
@@ -57,7 +67,8 @@ function failureFields(failure: unknown, status: number | 'broken'): object {
   if (failure == null || failure instanceof ClientDisconnected) return {};
   if (!(failure instanceof Problem)) return isServerError(status) ? { err: failure } : {};
   const { code, message, cause } = failure;
-  if (code === 'invalid_token' && cause instanceof Error) {
+  const isToken = code === 'invalid_token' || failure instanceof UnknownSigningKey;
+  if (isToken && cause instanceof Error) {
     return { code, reason: masked(cause.message).slice(0, REASON_MAX) };
   }
   if (!isServerError(status)) return { code };
@@ -88,19 +99,20 @@ function levelOf(
   code: string | undefined,
   { refusals }: Observer,
 ): 'debug' | 'info' | 'error' {
-  const { principal, network } = request.context;
-  const level = isServerError(status) ? 'error' : 'info';
+  const { principal, failure } = request.context;
+  const isFault = isServerError(status) && !(failure instanceof UnknownSigningKey);
+  const level = isFault ? 'error' : 'info';
   const isRefused = REFUSED.has(status) || (principal === null && level === 'info');
   if (!isRefused) return level;
   if (code === undefined) return 'debug';
-  const who = principalFields(principal) ?? { network: network || clientNetwork(request.ip) };
+  const who = whoOf(request) ?? { network: networkOf(request) };
   return refusals.admits({ level, status, code, who }) ? level : 'debug';
 }
 
 /** Logs a completed request, and counts its metrics. */
 export function logEnd(request: FastifyRequest, reply: FastifyReply, observer: Observer): void {
   const { context, method, url, ip, log } = request;
-  const { failure, principal, bytesBefore } = context;
+  const { failure, bytesBefore } = context;
   const { metrics } = observer;
   const status = statusOf(request, reply);
   const operation = operationOf(request);
@@ -115,7 +127,7 @@ export function logEnd(request: FastifyRequest, reply: FastifyReply, observer: O
   log[level](
     {
       ...{ operation, method, path: shownPath(url), status, ms, bytes, remoteAddress: ip },
-      ...principalFields(principal),
+      ...whoOf(request),
       ...failureFields(failure, status),
     },
     'request completed',

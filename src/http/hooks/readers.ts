@@ -59,14 +59,14 @@ export class Readers {
       this.#waits.delete(wait);
       clearTimeout(timer);
       leftMs -= performance.now() - wait.sinceMs;
-      if (hasRoom && !raw.socket.destroyed) await this.#takePlace(context, true);
+      if (hasRoom && !raw.socket.destroyed) await this.#takePlace(context);
     };
     return (bytes, drained) => {
       leftMs = Math.min(this.#stallMs, leftMs + (bytes * 1_000) / BYTES_PER_SECOND_MIN);
       if (drained !== null) return waitForReader(drained);
       if (!this.#gate.isWaitedFor(context.limitName) || !this.#hasRoom) return null;
       context.releasePlace();
-      return this.#takePlace(context, false);
+      return this.#takePlace(context);
     };
   }
 
@@ -85,11 +85,11 @@ export class Readers {
   }
 
   /** Takes a place again. An answer that has begun does not fail for lack of one. */
-  async #takePlace(context: RequestContext, hasPriority: boolean): Promise<void> {
+  async #takePlace(context: RequestContext): Promise<void> {
     const { limitName, work } = context;
     if (limitName === '') return;
     this.#resuming += 1;
-    const options = { signal: work.signal, hasPriority, isUntimed: true };
+    const options = { signal: work.signal, isUntimed: true };
     const place = await this.#gate.acquire(limitName, options).catch(() => null);
     this.#resuming -= 1;
     if (place !== null) context.holdPlace(place);

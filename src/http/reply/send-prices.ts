@@ -24,6 +24,7 @@ import { type Body, BodyStream, batched } from '../../std/body.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import type { CodingPreference } from '../../std/negotiation.ts';
 import { VERSION } from '../../std/program.ts';
+import { maskedEncoded } from '../../std/secrets.ts';
 import { turn } from '../../std/turns.ts';
 import {
   BYTES_MIN,
@@ -75,8 +76,9 @@ function metadataHeaders(
   if (nextCursor !== null) {
     headers['x-next-cursor'] = nextCursor;
     const next = nextPage(url, nextCursor);
-    // Clients always have the cursor.
-    if (method !== 'POST' && next.length <= LINK_MAX) headers['link'] = `<${next}>; rel="next"`;
+    // Clients always have the cursor. An address with a secret is not repeated.
+    const isShown = next.length <= LINK_MAX && maskedEncoded(next) === next;
+    if (method !== 'POST' && isShown) headers['link'] = `<${next}>; rel="next"`;
   }
   if (format === 'json') return headers;
   headers['x-warnings'] = warningsText(warnings);

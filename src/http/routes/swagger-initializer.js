@@ -22,7 +22,10 @@
       const newest = { $ref: '#/components/examples/NewestRequest' };
       body.examples = { newest, ...body.examples };
     }
-    for (const name of ['dateFrom', 'dateTo', 'includeSeries']) delete parameters[name].example;
+    // Examples of all parameters together would be another request.
+    for (const parameter of Object.values(parameters)) {
+      if (!parameter.required) delete parameter.example;
+    }
     parameters.includeSummary.example = true;
     // The service that serves the page, whatever its public address is.
     openapi.servers = [{ url: urlOf('../..').replace(/\/$/, '') }];

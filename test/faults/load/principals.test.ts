@@ -211,3 +211,23 @@ fault(
     };
   },
 );
+
+fault(
+  'F63c',
+  'whole answers in a closed loop, read at full speed: 12 keys × 10 connections',
+  'another key is answered in ≥ 99 % of its requests, with a p99 ≤ 1 s',
+  async (t) => {
+    const service = await startServiceProcess(t, database, LIMITS);
+    const keys = await Promise.all(
+      Array.from({ length: 12 }, () => keyWith([ALL_MARKETS], { ...UNLIMITED, concurrent: 10 })),
+    );
+    const victim = await victimOf(t, service);
+    const whole = { path, body: JSON.stringify(SERIES) };
+    const readers = keys.map((key) => startLoadThread(t, { port: service.port, key }, whole));
+    for (const load of readers) load.pace({ perSecond: Number.POSITIVE_INFINITY, lines: 10 });
+    await until('the readers read', () => readers.every(({ answers }) => answers.length > 0));
+    const figures = await duringAttack(victim, () => pause(ATTACK_MS));
+    const answers = (await Promise.all(readers.map((load) => load.stop()))).flat();
+    return { 'whole answers': countsOf(answers)['200'] ?? 0, ...figures };
+  },
+);

@@ -55,6 +55,7 @@ export const filtersWith = (secret: string, key: string): string[] => [
   posted({ filters: { regions: [secret] } }, key),
   posted({ filters: { codes: [`x ${secret}`] }, options: { asOf: '2026-11-01T00:00:00Z' } }, key),
   got(`/v3/prices/nickel?regions=${secret}`, key),
+  got(`/v3/prices/nickel?regions=Europe&regions=${secret}&limit=1`, key),
 ];
 
 /** Requests with a good key that have a secret where a value or a name belongs. */
