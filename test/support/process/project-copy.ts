@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type t from 'tap';
@@ -16,9 +16,14 @@ export async function copyOf(test: Pick<typeof t, 'teardown'>): Promise<string> 
   const folder = await mkdtemp(join(tmpdir(), 'commodity-prices-copy-'));
   test.teardown(() => rm(folder, { recursive: true, force: true }));
   for (const name of await readdir(ROOT)) {
-    if (!EXCLUDED.has(name)) await cp(join(ROOT, name), join(folder, name), { recursive: true });
+    // Other tests may be installing packages meanwhile.
+    const filter = (path: string): boolean => basename(path) !== 'node_modules';
+    if (EXCLUDED.has(name)) continue;
+    await cp(join(ROOT, name), join(folder, name), { recursive: true, filter });
   }
-  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  for (const packages of ['node_modules', 'test/client/node_modules']) {
+    await symlink(join(ROOT, packages), join(folder, packages));
+  }
   return folder;
 }
 
