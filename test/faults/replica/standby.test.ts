@@ -271,7 +271,8 @@ async function failover(test: Test, share: Share): Promise<Figures> {
   await more(load, perSecond);
   const answers = await load.stop();
   // A stop writes the last use of keys.
-  await end(service);
+  service.running.child.kill('SIGTERM');
+  await service.running.ended;
   test.not((await next.query('select from key_use')).rows.length, 0, 'use is recorded there');
   standby = next;
   test.same(unacceptable(answers), []);
