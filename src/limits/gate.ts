@@ -32,7 +32,7 @@ export interface GateBounds extends QueueBounds {
  */
 export class Gate {
   readonly #all: Semaphore;
-  /** Of the principals with requests; idle ones are removed. */
+  /** Queues of the principals with requests; idle ones are removed. */
   readonly #own = new Map<string, Semaphore>();
   readonly #bounds: GateBounds;
   readonly #group: QueueGroup;

@@ -57,7 +57,7 @@ export async function administer(url: string, ...statements: string[]): Promise<
 export const dropSchema = ({ pool }: Pick<TestDatabase, 'pool'>): Promise<unknown> =>
   pool.query('drop schema public cascade; create schema public');
 
-/** As the role of the service has it: a statement ends with its connection. */
+/** The session setting of the service role: a statement ends with its connection. */
 const SESSION = '-c client_connection_check_interval=200';
 
 /** An address whose sessions have the settings of the role of the service. */
