@@ -1,3 +1,4 @@
+import { REMOVED_SETTINGS } from '../config/settings.ts';
 import { UsageError } from '../std/base-errors.ts';
 
 /** A command of an earlier version, or an option of one, and what to do instead. */
@@ -11,8 +12,7 @@ const REMOVED: readonly Removed[] = [
   {
     command: ['serve'],
     option: '--workers',
-    instead:
-      'run one process for each core behind HAProxy; docs/operations.md, "Several processes"',
+    instead: REMOVED_SETTINGS['WORKERS'] ?? '',
   },
   {
     command: ['db', 'renew-epoch'],

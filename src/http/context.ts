@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { type Principal, principalName } from '../auth/credentials.ts';
+import type { Principal } from '../auth/credentials.ts';
 import type { PriceBook } from '../book/book.ts';
 import type { Scope } from '../catalog/scopes.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
@@ -91,8 +91,7 @@ export class RequestContext implements AnswerWork {
   }
 
   hold(bytes: number, of?: object): boolean {
-    const name = this.principal === null ? '' : principalName(this.principal);
-    const giveBack = this.#heldBytes.hold(name, bytes, of);
+    const giveBack = this.#heldBytes.hold(this.limitName, bytes, of);
     if (giveBack === null) return false;
     this.work.onEnd(giveBack);
     return true;

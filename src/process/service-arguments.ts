@@ -1,11 +1,7 @@
 import { SECRETS } from '../config/environment.ts';
-import { SETTINGS, type Setting } from '../config/settings.ts';
+import { REMOVED_SETTINGS, SETTINGS, type Setting } from '../config/settings.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM, VERSION } from '../std/program.ts';
-
-/** Reason for the end of worker processes, and what replaces them. */
-const NO_WORKERS =
-  'is gone: run one process for each core behind HAProxy; docs/operations.md, "Several processes"';
 
 const settingLine = ([name, setting]: [string, Setting]): string => {
   const { default: fallback, description } = setting;
@@ -35,7 +31,9 @@ export function argumentOutput(args: readonly string[]): string | null {
   if (first === undefined) return null;
   if (first === '--help' || first === '-h') return help();
   if (first === '--version') return `${VERSION}\n`;
-  if (/^--workers(=|$)/.test(first)) throw new UsageError(`--workers ${NO_WORKERS}`);
+  if (/^--workers(=|$)/.test(first)) {
+    throw new UsageError(`--workers is gone: ${REMOVED_SETTINGS['WORKERS']}`);
+  }
   throw new UsageError(
     `"${first.slice(0, 64)}": the service takes settings from the environment, as in ` +
       'PORT=8080 npm start; npm start -- --help lists them',

@@ -45,12 +45,13 @@ export function codingOf({ headers }: FastifyRequest, hasGzip = false): CodingPr
 export function holdBody({ context }: FastifyRequest, bytes: number): void {
   if (bytes > UNHELD_BYTES && !context.hold(bytes)) throw memoryInUse();
 }
-/** Size from which bytes are sent as a stream, so that a slow reader of them is noticed. */
-const STREAMED_BYTES = 65_536;
 
-/** Sends bytes as they are, with their length where it is known. */
+/**
+ * Sends bytes as they are, with their length where it is known. Many bytes are sent as a stream, so
+ * that a slow reader of them is noticed.
+ */
 function sendBytes(reply: FastifyReply, payload: Buffer | BodyStream, coding: Coding | null) {
-  const isLong = !(payload instanceof BodyStream) && payload.length > STREAMED_BYTES;
+  const isLong = !(payload instanceof BodyStream) && payload.length > UNHELD_BYTES;
   const bytes = isLong ? new BodyStream({ batches: [[payload]], bytes: payload.length }) : payload;
   const length = bytes instanceof BodyStream ? bytes.body.bytes : null;
   if (length !== null) reply.header('content-length', length);

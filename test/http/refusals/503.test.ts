@@ -80,7 +80,7 @@ t.test('a database without the tables is distinguished from one that is down', a
   const service = await serviceWithoutDatabase(t, {}, database.url);
   await pricesSay(t, service, 'schema_outdated');
   await healthSays(t, service, { database: 'ok', schema: 'schema_outdated' });
-  // As after a first migration that failed.
+  // A first migration that failed leaves this table alone.
   await database.pool.query('create table kysely_migration (name text, "timestamp" text)');
   const begun = await serviceWithoutDatabase(t, {}, database.url);
   await healthSays(t, begun, { database: 'ok', schema: 'schema_outdated' });
