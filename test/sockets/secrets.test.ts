@@ -15,7 +15,7 @@ const ENV = {
 };
 
 t.test('no log line and no answer has a key or a token, wherever it was sent', async (t) => {
-  const database = await testDatabase(t);
+  const database = await testDatabase(t, { seeded: true });
   const service = await startListening(t, database, ENV);
   const secrets = [service.key, newKey().text, secretToken(goodClaims())];
   const answers: string[] = [];
