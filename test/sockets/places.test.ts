@@ -17,17 +17,19 @@ const SERIES = { options: { includeSeries: true } };
 const database = await testDatabase(t);
 await fill(database, { prices: 60, points: 3_000 });
 
-t.test('a request whose body does not arrive takes no place from others', async (t) => {
-  const { port, key } = await startListening(t, database, GATE);
-  const slow = Array.from({ length: 8 }, () => new RawConnection(t, port));
+t.test('a request whose body does not arrive takes no place, nor one in the queue', async (t) => {
+  // One principal has one place and one in the queue.
+  const { port, key } = await startListening(t, database, { ...GATE, WAITING_MAX: '4' });
   const text = postText({ key }, BULK_MARKET.slug, {}, 'Connection: close\r\n');
-  for (const { socket } of slow) socket.write(text.slice(0, -1));
-  await until('they have arrived', () => slow.every(({ socket }) => !socket.connecting));
-  for (let request = 0; request < 5; request += 1) {
-    t.equal((await exchange(t, port, text)).status, 200);
+  const slow: RawConnection[] = [];
+  for (let sender = 0; sender < 8; sender += 1) {
+    const connection = new RawConnection(t, port);
+    connection.socket.write(text.slice(0, -1));
+    slow.push(connection);
+    t.equal((await exchange(t, port, text)).status, 200, 'another request of its principal');
   }
-  for (const { socket } of slow) socket.write(text.slice(-1));
   for (const connection of slow) {
+    connection.socket.write(text.slice(-1));
     const { status } = answerOf(await connection.ended());
     t.equal(status, 200, 'each is answered when its body has arrived');
   }

@@ -42,7 +42,7 @@ export class Readers {
   }
 
   /** Follows the writes of an answer. */
-  follow({ context, raw }: FastifyRequest): AfterWrite {
+  follow({ context, raw }: Pick<FastifyRequest, 'context' | 'raw'>): AfterWrite {
     const close = (): void => {
       raw.socket.destroy();
     };

@@ -39,7 +39,17 @@ const PATIENCE = byLength<Record<string, string>>(
 
 const path = `/v3/prices/${BULK_MARKET.slug}`;
 const SERIES = JSON.stringify({ options: { includeSeries: true } });
-const ASK: HttpRequest = { path, body: '{"filters":{"codes":["BULK-00001","BULK-00002"]}}' };
+/** An ordinary request. Without a price book it reads the database. */
+const ASK: HttpRequest = {
+  path,
+  body: JSON.stringify({
+    filters: {
+      codes: Array.from({ length: 5 }, (_, at) => `BULK-0000${at + 1}`),
+      dateFrom: '2026-06-01',
+    },
+    options: { includeSeries: true },
+  }),
+};
 
 const database = await testDatabase(t);
 await fill(database, { prices: 60, points: byLength(600, 3_000) });

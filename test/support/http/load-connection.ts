@@ -34,19 +34,45 @@ function bytesOf({ key }: Target, { method, path, body }: HttpRequest): Buffer {
   return Buffer.from(`${lines.join('\r\n')}${HEAD_END}${text}`);
 }
 
-/** The head and the body offset of a complete answer; else null. */
-function wholeOf(bytes: Buffer): { head: string; bodyAt: number } | null {
-  const end = bytes.indexOf(HEAD_END);
-  if (end < 0) return null;
-  const head = bytes.toString('latin1', 0, end);
-  const bodyAt = end + HEAD_END.length;
-  const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-  const isWhole =
-    length === undefined
-      ? // The CRLF after the head may be that before the last chunk.
-        bytes.toString('latin1', Math.max(end, bytes.length - LAST_CHUNK.length)) === LAST_CHUNK
-      : bytes.length >= bodyAt + Number(length);
-  return isWhole ? { head, bodyAt } : null;
+/** The part of an answer that has arrived. Of a 200 only its length and its end are kept. */
+class ArrivingAnswer {
+  #bytes = Buffer.alloc(0);
+  head = '';
+  #bodyBytes = 0;
+  #length: number | null = null;
+
+  add(bytes: Buffer): void {
+    this.#bytes = Buffer.concat([this.#bytes, bytes]);
+    if (this.head === '') this.#readHead();
+    else this.#bodyBytes += bytes.length;
+    if (this.status === 200) this.#bytes = this.#bytes.subarray(-LAST_CHUNK.length);
+  }
+
+  #readHead(): void {
+    const end = this.#bytes.indexOf(HEAD_END);
+    if (end < 0) return;
+    this.head = this.#bytes.toString('latin1', 0, end);
+    // The CRLF after the head may be that before the last chunk.
+    this.#bytes = this.#bytes.subarray(end + HEAD_END.length - 2);
+    this.#bodyBytes = this.#bytes.length - 2;
+    const length = /\r\ncontent-length: (\d+)/i.exec(this.head)?.[1];
+    this.#length = length === undefined ? null : Number(length);
+  }
+
+  get status(): number {
+    return Number(this.head.slice(9, 12));
+  }
+
+  get isWhole(): boolean {
+    if (this.head === '') return false;
+    if (this.#length !== null) return this.#bodyBytes >= this.#length;
+    return this.#bytes.toString('latin1').endsWith(LAST_CHUNK);
+  }
+
+  /** The body of a rejection; empty for a 200. */
+  get text(): string {
+    return this.status === 200 ? '' : this.#bytes.toString('utf8', 2);
+  }
 }
 
 /**
@@ -56,7 +82,7 @@ function wholeOf(bytes: Buffer): { head: string; bodyAt: number } | null {
 export class LoadConnection {
   readonly #socket: Socket;
   readonly #request: Buffer;
-  #held: Buffer | null = null;
+  #arriving = new ArrivingAnswer();
   #end: ((answer: ConnectionAnswer) => void) | null = null;
   #dueAt = 0;
   #sentAt = 0;
@@ -90,12 +116,11 @@ export class LoadConnection {
   }
 
   #read(bytes: Buffer): void {
-    const held = this.#held === null ? bytes : Buffer.concat([this.#held, bytes]);
-    const whole = wholeOf(held);
-    this.#held = whole === null ? held : null;
-    if (whole === null) return;
-    const status = Number(whole.head.slice(9, 12));
-    this.#finish(status, whole.head, status === 200 ? '' : held.toString('utf8', whole.bodyAt));
+    this.#arriving.add(bytes);
+    if (!this.#arriving.isWhole) return;
+    const { status, head, text } = this.#arriving;
+    this.#arriving = new ArrivingAnswer();
+    this.#finish(status, head, text);
   }
 
   #finish(status: number, head: string, text: string): void {
