@@ -10,6 +10,8 @@ const WRITE_BYTES_MAX = 4_096;
 /** Buffered bytes at which a write starts before the next flush. */
 const WRITE_BYTES_MIN = 3_072;
 const FLUSH_MS = 100;
+/** About 10,000 lines, of some seconds under load. */
+const BUFFERED_BYTES_MAX = 4_194_304;
 /** Maximum wait for a blocked reader when the process exits. */
 const EXIT_MS_MAX = 500;
 const STANDARD_ERROR = 2;
@@ -18,7 +20,7 @@ const NEVER = new Int32Array(new SharedArrayBuffer(4));
 interface LogOptions {
   readonly level: string;
   /** Maximum bytes of buffered lines; further lines are dropped and counted. */
-  readonly bytesMax: number;
+  readonly bytesMax?: number;
 }
 
 export interface Log {
@@ -102,7 +104,7 @@ function openDestination(bytesMax: number) {
  * Opens the log on standard error. It never blocks the event loop, never fails, and buffers at most
  * `bytesMax` bytes: further lines are dropped and counted. A later line reports their number.
  */
-export function openLog({ level, bytesMax }: LogOptions): Log {
+export function openLog({ level, bytesMax = BUFFERED_BYTES_MAX }: LogOptions): Log {
   const destination = openDestination(bytesMax);
   const logger = loggerOf(level, destination);
   let lost = 0;
