@@ -85,7 +85,7 @@ function feedOfChanges(
   // A separate cache: reads of the past must not evict the newest revisions.
   const feed = feedOf({ reads, references: referenceReader(CACHED_REFERENCES_MAX) }, link);
   changeRoutes(app, feed, credentials, {
-    limit: Math.min(config.CHANGES_LIMIT, config.CHANGES_LIMIT_MAX),
+    limit: config.CHANGES_LIMIT,
     limitMax: config.CHANGES_LIMIT_MAX,
     waitMaxSeconds: config.CHANGES_WAIT_MAX_SECONDS,
     waitingMax: config.CHANGES_WAITING_MAX,
@@ -104,6 +104,7 @@ const requestLimitsOf = (config: Config): RequestLimits => ({
   nesting: config.JSON_DEPTH_MAX,
   addressBytes: config.URL_BYTES_MAX,
   headerBytes: config.HEADER_BYTES_MAX,
+  wideCells: config.WIDE_CELLS_MAX,
 });
 
 const minRevisionCheck = ({ config, client }: AppOptions, primary: Primary): MinRevisionCheck =>

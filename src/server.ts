@@ -43,9 +43,6 @@ async function openMetrics(config: Config, log: Log): Promise<Metrics | undefine
   return metrics;
 }
 
-const openLogOf = ({ LOG_LEVEL: level, LOG_BUFFER_BYTES_MAX: bytesMax }: Config): Log =>
-  openLog({ level, bytesMax });
-
 /**
  * Logs misspelt settings. Variables of other programs must not prevent a start.
  * @throws ConfigError for a misspelt DATABASE_URL, which would start an embedded database
@@ -65,7 +62,7 @@ async function start(): Promise<void> {
     return;
   }
   const settings = readConfig();
-  const log = openLogOf(settings);
+  const log = openLog({ level: settings.LOG_LEVEL });
   checkNames(log, settings);
   const prepared = await prepare(settings, lifecycle);
   release = prepared.release;

@@ -1,5 +1,6 @@
 import { EXIT, ExpectedError } from '../std/base-errors.ts';
 import { addressFault, databaseAddressFault, networksFault } from './addresses.ts';
+import { CONSTANTS } from './constants.ts';
 import { REMOVED_SETTINGS, SETTINGS, type Setting } from './settings.ts';
 
 type Settings = typeof SETTINGS;
@@ -15,8 +16,8 @@ type SettingValues = { [K in Exclude<keyof Settings, Optional>]: SettingValue<Se
   [K in Optional]?: SettingValue<Settings[K]>;
 };
 
-/** The validated settings, frozen. */
-export type Config = Readonly<SettingValues>;
+/** The validated settings and the constants, frozen. */
+export type Config = Readonly<SettingValues & Record<keyof typeof CONSTANTS, number>>;
 
 /** Invalid settings. Each line names a variable, never a secret. */
 export class ConfigError extends ExpectedError {
@@ -89,7 +90,7 @@ export function configOf(
   env: Readonly<Record<string, string | undefined>>,
   known: readonly string[] = [],
 ): Config {
-  const config: Record<string, unknown> = {};
+  const config: Record<string, unknown> = { ...CONSTANTS };
   const faults = [...known];
   for (const [name, setting] of Object.entries(SETTINGS) as [keyof Settings, Setting][]) {
     const { [name]: text } = env;

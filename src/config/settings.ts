@@ -40,7 +40,7 @@ const ADDRESS = /^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/])/;
 
 /**
  * Every setting of the service: environment variable, type, default and meaning. A test compares
- * `.env.example` with this list.
+ * `.env.example` with this list. Limits of the contract are in `constants.ts`.
  */
 export const SETTINGS = {
   PORT: whole(3000, 0, 65535, 'Port to listen on; 0 selects a free one'),
@@ -68,12 +68,6 @@ export const SETTINGS = {
     values: LOG_LEVELS,
     description: 'Lowest severity that is logged',
   },
-  LOG_BUFFER_BYTES_MAX: whole(
-    4_194_304,
-    65_536,
-    268_435_456,
-    'Buffer for log lines while the log cannot be written, in bytes; further lines are dropped',
-  ),
 
   CORS_ORIGINS: text({
     default: '',
@@ -97,7 +91,6 @@ export const SETTINGS = {
     pattern: ADDRESS,
     description: 'Fixed address of the issuer’s JWKS; https, or http on this machine',
   }),
-  JWT_JWKS_BYTES_MAX: whole(262_144, 1_024, 16_777_216, 'Largest accepted JWKS'),
   JWT_ISSUER: text({
     default: 'commodity-prices',
     description: 'Required value of the claim iss',
@@ -112,16 +105,9 @@ export const SETTINGS = {
     31_536_000,
     'Longest lifetime, exp − iat, of a token',
   ),
-  JWT_LEEWAY_SECONDS: whole(30, 0, 300, 'Tolerance for clocks that differ'),
 
   BODY_BYTES_MAX: whole(131_072, 1_024, 16_777_216, 'Largest request body'),
-  JSON_DEPTH_MAX: whole(8, 4, 64, 'Deepest nesting of a request body'),
-  URL_BYTES_MAX: whole(8_192, 256, 65_536, 'Longest request address'),
   HEADER_BYTES_MAX: whole(16_384, 4_096, 131_072, 'Largest header block'),
-  CODES_MAX: whole(500, 1, 10_000, 'Most items in the filter codes'),
-  LIST_ITEMS_MAX: whole(200, 1, 10_000, 'Most items in any other filter list'),
-  RECORDS_MAX: whole(10_000, 1, 1_000_000, 'Most records that options.limit may ask for'),
-  ITEM_LENGTH_MAX: whole(128, 1, 1_024, 'Longest item of a filter list, in characters'),
 
   DATABASE_CONNECTIONS_MAX: whole(8, 1, 200, 'Connections to PostgreSQL'),
   DATABASE_ACQUIRE_TIMEOUT_MS: whole(2_000, 50, 60_000, 'Timeout of connecting to PostgreSQL'),
@@ -144,8 +130,6 @@ export const SETTINGS = {
     86_400_000,
     'Replication lag of a standby from which API keys are rejected; 0 for no limit',
   ),
-  AS_OF_WAIT_MS: whole(1_000, 0, 60_000, 'Longest wait of asOf for a standby that is behind'),
-  AS_OF_WAITING_MAX: whole(16, 0, 10_000, 'Most requests with asOf that wait for a standby'),
   MIN_REVISION_WAIT_MS: whole(
     50,
     0,
@@ -159,7 +143,6 @@ export const SETTINGS = {
     'Longest time that a standby may be behind before /ready answers 503; 0 for no limit',
   ),
   REQUEST_DEADLINE_MS: whole(8_000, 100, 600_000, 'Longest time until an answer begins'),
-  SERIES_PRICES_PER_STATEMENT: whole(20, 1, 1_000, 'Most prices whose series one statement reads'),
 
   PRICE_BOOK_BYTES: whole(
     536_870_912,
@@ -172,12 +155,6 @@ export const SETTINGS = {
     1_048_576,
     Number.MAX_SAFE_INTEGER,
     'Memory of answers that are held until they are read; a quarter for one principal',
-  ),
-  WIDE_CELLS_MAX: whole(
-    2_000_000,
-    1,
-    100_000_000,
-    'Most cells, dates times prices, of an answer with layout=wide, which is built in memory',
   ),
 
   LOAD_JUMP_FACTOR: text({
@@ -215,13 +192,6 @@ export const SETTINGS = {
     'Most requests that wait for admission, and statements that wait for a connection',
   ),
   WAITING_MS_MAX: whole(500, 1, 60_000, 'Longest wait of each, in milliseconds'),
-  OPEN_WAITING_MAX: whole(
-    128,
-    0,
-    10_000,
-    'Requests of open addresses, such as /docs, that may wait',
-  ),
-  OPEN_PER_SECOND: whole(25, 1, 100_000, 'Requests of open addresses that begin in a second'),
   TRUST_PROXY: text({
     pattern: /^[0-9a-fA-F:.]+(\/\d+)?(,[0-9a-fA-F:.]+(\/\d+)?)*$/,
     description: 'Networks of proxies whose X-Forwarded-For is trusted, separated by commas',
@@ -235,12 +205,7 @@ export const SETTINGS = {
     pattern: ADDRESS,
     description: 'Address that `load ecb --fetch` downloads; https, or http on this machine',
   }),
-  FETCH_TIMEOUT_MS: whole(60_000, 100, 600_000, 'Timeout of a download'),
-  FETCH_BYTES_MAX: whole(16_777_216, 1_024, 268_435_456, 'Largest download'),
 
-  CHANGES_LIMIT: whole(1_000, 1, 10_000, 'Changes on a page of the feed when limit is not given'),
-  CHANGES_LIMIT_MAX: whole(5_000, 1, 10_000, 'Most changes that limit may ask for'),
-  CHANGES_WAIT_MAX_SECONDS: whole(25, 0, 25, 'Longest wait for changes that a request may ask for'),
   CHANGES_WAITING_MAX: whole(2, 1, 1_000, 'Requests of one credential that may wait for changes'),
 
   CONNECTIONS_MAX: whole(
@@ -296,8 +261,32 @@ export const SETTINGS = {
   }),
 } as const satisfies Record<string, Setting>;
 
+const IN_CONTRACT = 'delete it: this limit is the same everywhere; the OpenAPI document has it';
+
 /** Removed settings, each with its replacement. */
 export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
+  JSON_DEPTH_MAX: IN_CONTRACT,
+  URL_BYTES_MAX: IN_CONTRACT,
+  CODES_MAX: IN_CONTRACT,
+  LIST_ITEMS_MAX: IN_CONTRACT,
+  ITEM_LENGTH_MAX: IN_CONTRACT,
+  RECORDS_MAX: IN_CONTRACT,
+  WIDE_CELLS_MAX: IN_CONTRACT,
+  CHANGES_LIMIT: IN_CONTRACT,
+  CHANGES_LIMIT_MAX: IN_CONTRACT,
+  CHANGES_WAIT_MAX_SECONDS: IN_CONTRACT,
+  AS_OF_WAIT_MS: 'delete it: asOf waits at most 1 s for a standby',
+  AS_OF_WAITING_MAX: 'delete it: at most 16 requests with asOf wait for a standby',
+  OPEN_PER_SECOND: 'delete it: 25 requests of open addresses begin in a second',
+  OPEN_WAITING_MAX: 'delete it: at most 128 requests of open addresses wait',
+  SERIES_PRICES_PER_STATEMENT: 'delete it: a statement reads the series of at most 20 prices',
+  JWT_JWKS_BYTES_MAX: 'delete it: a JWKS has at most 256 KiB',
+  JWT_LEEWAY_SECONDS: 'delete it: clocks may differ by 30 s',
+  LOG_BUFFER_BYTES_MAX: 'delete it: log lines of at most 4 MiB wait',
+  FETCH_TIMEOUT_MS:
+    'delete it: a download takes at most 60 s; after a slower one, load the file by its path',
+  FETCH_BYTES_MAX:
+    'delete it: a download has at most 16 MiB; after a larger one, load the file by its path',
   WORKERS: 'run one process for each core behind HAProxy; docs/operations.md, "Several processes"',
   OTEL_EXPORTER_OTLP_HEADERS_FILE: 'set the variable without _FILE, which OpenTelemetry reads',
   OTEL_EXPORTER_OTLP_TRACES_HEADERS_FILE:

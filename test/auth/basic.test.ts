@@ -3,13 +3,12 @@ import t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { readAudit } from '../../src/auth/keys/info.ts';
 import { createKey } from '../../src/auth/keys/keys.ts';
-import { configOf } from '../../src/config/config.ts';
 import { loggerOf } from '../../src/process/log.ts';
 import { otherSecret } from '../support/auth/key-texts.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { roledDatabase } from '../support/database/roles.ts';
-import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
+import { testConfig } from '../support/http/test-config.ts';
 
 const URL = '/v3/prices/nickel';
 const basic = (user: string, password: string) => ({
@@ -156,7 +155,7 @@ t.test('audit and log name the key of a password, and never its secret', async (
     },
   });
   const app = await buildApp({
-    config: configOf({ ...NO_LIMITS, BASIC_AUTH: 'on' }),
+    config: testConfig({ BASIC_AUTH: 'on' }),
     client,
     usagePool: as('usage').pool,
     logger: loggerOf('info', destination),

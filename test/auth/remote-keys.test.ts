@@ -6,7 +6,6 @@ import { keyPair, serve } from '../support/auth/tokens.ts';
 import { failureOf } from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
 
-const BYTES_MAX = 1_024;
 const LONG = 3_600_000;
 const TIMES: RemoteKeyTimes = {
   timeoutMs: 20_000,
@@ -61,7 +60,7 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
   const fetchesOf = async (what: string, answer: RequestListener, timeoutMs: number) => {
     const { state, url } = await issuer(t);
     state.answer = answer;
-    const find = remoteKeys(url, BYTES_MAX, { ...TIMES, timeoutMs });
+    const find = remoteKeys(url, { ...TIMES, timeoutMs });
     for (let token = 0; token < 50; token += 1) {
       t.match(await failureOf(find(by(`kid ${token}`))), UNAVAILABLE, what);
     }
@@ -84,7 +83,7 @@ t.test('an issuer that fails is a 503, and asked once, however many tokens come'
 t.test('an issuer that was down at the start is found when it is up', async (t) => {
   const { url, keys, fail } = await issuer(t);
   fail(503);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, retryMs: 1 });
+  const find = remoteKeys(url, { ...TIMES, retryMs: 1 });
   t.match(await failureOf(find(by('a'))), UNAVAILABLE);
   keys(A);
   await until('the key is found', async () => (await codeOf(find(by('a')))) === 'found');
@@ -93,8 +92,8 @@ t.test('an issuer that was down at the start is found when it is up', async (t) 
 t.test('keys that were read hold while the issuer is down, and no longer than a day', async (t) => {
   const { state, url, keys, fail } = await issuer(t);
   keys(A);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAgeMs: 1, cooldownMs: 1 });
-  const short = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAgeMs: 1, cooldownMs: 1, staleMaxMs: 1 });
+  const find = remoteKeys(url, { ...TIMES, maxAgeMs: 1, cooldownMs: 1 });
+  const short = remoteKeys(url, { ...TIMES, maxAgeMs: 1, cooldownMs: 1, staleMaxMs: 1 });
   await Promise.all([find(by('a')), short(by('a'))]);
   fail(500);
   const { asked } = state;
@@ -110,7 +109,7 @@ t.test('keys that were read hold while the issuer is down, and no longer than a 
 t.test('tokens with random key ids cause no fetch, and are told when to try again', async (t) => {
   const { state, url, keys } = await issuer(t);
   keys(A);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, cooldownMs: 30_000 });
+  const find = remoteKeys(url, { ...TIMES, cooldownMs: 30_000 });
   await find(by('a'));
   for (let token = 0; token < 1_000; token += 1) {
     const refusal = await failureOf(find(by(`random ${token}`)));
@@ -125,11 +124,11 @@ t.test('tokens with random key ids cause no fetch, and are told when to try agai
 t.test('a key id that a fetch has not found is a 401', async (t) => {
   const { state, url, keys } = await issuer(t);
   keys(A);
-  const first = remoteKeys(url, BYTES_MAX, TIMES);
+  const first = remoteKeys(url, TIMES);
   t.match(await failureOf(first(by('b'))), { code: 'invalid_token' }, 'by the first fetch');
   t.match(await failureOf(first({ alg: 'RS256', kid: undefined })), { code: 'invalid_token' });
   t.equal(state.asked, 1);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, cooldownMs: 1 });
+  const find = remoteKeys(url, { ...TIMES, cooldownMs: 1 });
   await find(by('a'));
   await until('a fetch for it', async () => (await codeOf(find(by('b')))) === 'invalid_token');
   t.ok(state.asked >= 3);
@@ -138,7 +137,7 @@ t.test('a key id that a fetch has not found is a 401', async (t) => {
 t.test('with keys that hold, an issuer that fails is asked once in a cooldown', async (t) => {
   const { state, url, keys, fail } = await issuer(t);
   keys(A);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, maxAgeMs: 1, retryMs: 1 });
+  const find = remoteKeys(url, { ...TIMES, maxAgeMs: 1, retryMs: 1 });
   await find(by('a'));
   fail(500);
   await until('the issuer has received a request', async () => {
@@ -154,7 +153,7 @@ t.test('with keys that hold, an issuer that fails is asked once in a cooldown', 
 t.test('a new key is found after the cooldown, a removed one is gone after its time', async (t) => {
   const { url, keys } = await issuer(t);
   keys(A);
-  const find = remoteKeys(url, BYTES_MAX, { ...TIMES, cooldownMs: 1, maxAgeMs: 1 });
+  const find = remoteKeys(url, { ...TIMES, cooldownMs: 1, maxAgeMs: 1 });
   await find(by('a'));
   keys(B);
   await until('the new one is found', async () => (await codeOf(find(by('b')))) === 'found');

@@ -12,18 +12,15 @@ import { keyFor } from '../support/http/service.ts';
 import { exchange, type ListeningService, startListening, until } from '../support/http/sockets.ts';
 import { type FeedAnswer, fetchChanges } from '../support/prices/feed-client.ts';
 
-const TOKENS = { ...NO_TOKENS, JWT_SECRET: SECRET, JWT_LEEWAY_SECONDS: '0' };
+const TOKENS = { ...NO_TOKENS, JWT_SECRET: SECRET, JWT_LEEWAY_SECONDS: 0 };
 
 let database: TestDatabase;
 let service: ListeningService;
 t.before(async () => {
   database = await testDatabase(t);
   await writeMinimalData(database.pool);
-  service = await startListening(t, database, { CHANGES_WAITING_MAX: '10', ...settingsOf(TOKENS) });
+  service = await startListening(t, database, { CHANGES_WAITING_MAX: '10', ...TOKENS });
 });
-
-const settingsOf = (settings: object): Record<string, string> =>
-  Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, String(value)]));
 
 let day = 0;
 const publish = (): Promise<number> => {

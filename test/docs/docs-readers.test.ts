@@ -189,7 +189,7 @@ t.test('the documented walk over pages', async (t) => {
   });
 
   await t.test('stops at every other rejection', async (t) => {
-    const strict = await serviceOn(t, database, { RECORDS_MAX: '99' });
+    const strict = await serviceOn(t, database, { RECORDS_MAX: 99 });
     const { code, stderr } = await walk(strict);
     t.equal(code, 1);
     t.match(JSON.parse(stderr), {

@@ -1,10 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { configOf } from '../../src/config/config.ts';
 import { EDITION } from '../../src/http/reply/page.ts';
 import { seededDatabase } from '../support/database/database.ts';
-import { NO_LIMITS } from '../support/http/no-limits.ts';
+import { testConfig } from '../support/http/test-config.ts';
 import { explorerOn, settled } from '../support/process/explorer.ts';
 
 const database = await seededDatabase(t);
@@ -17,7 +16,7 @@ const ADDRESS = `http://127.0.0.1:${PORT}`;
 let service: FastifyInstance | null = null;
 
 async function start(): Promise<void> {
-  service = await buildApp({ config: configOf(NO_LIMITS), client: database.client });
+  service = await buildApp({ config: testConfig(), client: database.client });
   await service.listen({ port: PORT, host: '127.0.0.1' });
 }
 

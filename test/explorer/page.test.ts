@@ -217,8 +217,7 @@ t.test('a browser that forbids storage opens the page all the same', async (t) =
 });
 
 t.test('the files of the page come, however many anonymous clients request pages', async (t) => {
-  const env = { OPEN_PER_SECOND: '1', OPEN_WAITING_MAX: '0' };
-  const { app } = await serviceOn(t, database, env);
+  const { app } = await serviceOn(t, database, { OPEN_PER_SECOND: 1, OPEN_WAITING_MAX: 0 });
   const page = await app.inject('/explorer');
   t.equal(page.statusCode, 200);
   t.equal((await app.inject('/explorer')).statusCode, 503, 'the page itself waits its turn');

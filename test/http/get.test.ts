@@ -20,7 +20,7 @@ const SEED = 20_261_122;
 let service: Service;
 t.before(async () => {
   // Random texts are long once they are escaped.
-  service = await serviceOn(t, await seededDatabase(t), { URL_BYTES_MAX: '65536' });
+  service = await serviceOn(t, await seededDatabase(t), { URL_BYTES_MAX: 65_536 });
 });
 
 const get = (slug: string, query: string, accept = '*/*', method = 'GET'): Promise<Reply> =>

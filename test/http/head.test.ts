@@ -20,7 +20,7 @@ t.before(async () => {
     await serviceOn(t, database),
     await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' }),
   ];
-  small = await serviceOn(t, database, { WIDE_CELLS_MAX: '100' });
+  small = await serviceOn(t, database, { WIDE_CELLS_MAX: 100 });
 });
 
 /** Sends a request without the openapi.yaml check, which cannot read codings. */

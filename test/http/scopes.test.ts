@@ -5,18 +5,16 @@ import { createKey } from '../../src/auth/keys/keys.ts';
 import { MARKETS, type MarketSlug } from '../../src/catalog/markets.ts';
 import { ALL_MARKETS, SCOPES, scopeOf } from '../../src/catalog/scopes.ts';
 import { createDevelopmentToken } from '../../src/cli/token.ts';
-import { configOf } from '../../src/config/config.ts';
 import { goodClaims, hmac, tokenOf } from '../support/auth/tokens.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { faultOf } from '../support/http/conformity.ts';
-import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { overSocket } from '../support/http/socket-request.ts';
+import { testConfig } from '../support/http/test-config.ts';
 import { recordFigures } from '../support/run/faults.ts';
 
 type Headers = Record<string, string>;
 type Test = Pick<typeof t, 'teardown'>;
 
-const SETTINGS = { LOG_LEVEL: 'silent', ...NO_LIMITS };
 const SECRET = 'the secret of the scope matrix, 32 bytes and more';
 const SLUGS: readonly MarketSlug[] = MARKETS.map(({ slug }) => slug);
 
@@ -25,7 +23,7 @@ t.teardown(() => recordFigures('F34', { requests }));
 
 async function start(test: Test) {
   const { url, db, pool, client } = await testDatabase(test);
-  const config = configOf({ DATABASE_URL: url, JWT_SECRET: SECRET, ...SETTINGS });
+  const config = testConfig({ DATABASE_URL: url, JWT_SECRET: SECRET, LOG_LEVEL: 'silent' });
   const app = await buildApp({ config, client });
   await app.listen({ port: 0, host: '127.0.0.1' });
   test.teardown(() => app.close());

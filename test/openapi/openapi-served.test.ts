@@ -35,6 +35,19 @@ t.test('the document and its page are served to anyone, and asked for once', asy
   t.not(json.headers.etag, yaml.headers.etag);
 });
 
+t.test('every limit of the contract is in the document', async (t) => {
+  const names = [
+    ...['JSON_DEPTH_MAX', 'URL_BYTES_MAX', 'CODES_MAX', 'LIST_ITEMS_MAX', 'ITEM_LENGTH_MAX'],
+    ...['RECORDS_MAX', 'WIDE_CELLS_MAX'],
+    ...['CHANGES_LIMIT', 'CHANGES_LIMIT_MAX', 'CHANGES_WAIT_MAX_SECONDS'],
+  ];
+  // Numbers that nothing else in the document has.
+  const limits = Object.fromEntries(names.map((name, at) => [name, 1_234_501 + at]));
+  const service = await serviceOn(t, await testDatabase(t), limits);
+  const { body } = await service.app.inject('/openapi.json');
+  for (const [name, limit] of Object.entries(limits)) t.ok(body.includes(String(limit)), name);
+});
+
 t.test('others are answered while the document is written', async (t) => {
   const service = await serviceOn(t, await testDatabase(t));
   await service.app.ready();

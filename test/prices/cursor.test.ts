@@ -6,7 +6,7 @@ import { addPrice, commit } from '../support/prices/sample-writes.ts';
 
 // One test logs the database statements.
 const { database, statements, service } = await serviceWithStatementLog(t, {
-  RECORDS_MAX: '1000',
+  RECORDS_MAX: 1_000,
   PRICE_BOOK_BYTES: '0',
 });
 

@@ -117,7 +117,7 @@ async function recordsAt({ db, client }: TestDatabase, revision: number): Promis
   return `[${records.join(',')}]`;
 }
 
-for (const pricesPerStatement of ['1', '20']) {
+for (const pricesPerStatement of [1, 20]) {
   const title = `${pricesPerStatement} prices per statement`;
   t.test(
     `an answer is one snapshot of the data, whatever is committed meanwhile: ${title}`,

@@ -13,14 +13,13 @@ const pricesAsked = (statements: readonly string[]): number[] =>
 
 for (const [title, points, asked] of [
   ['long series are read a few at a time', 3_000, [4, 5, 5, 5, 5, 5, 5, 5, 1]],
-  ['short series are read many at a time, up to the setting', 10, [4, 8, 16, 12]],
+  ['short series are read many at a time, up to 20', 10, [4, 8, 16, 12]],
 ] as const) {
   t.test(title, async (t) => {
     const database = await testDatabase(t);
     const statements = logStatements(database.pool);
     await fill(database, { prices: 40, points });
-    const env = { PRICE_BOOK_BYTES: '0', SERIES_PRICES_PER_STATEMENT: '20' };
-    const service = await serviceOn(t, database, env);
+    const service = await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' });
     const { status, json } = await service.post(BULK_MARKET.slug, {
       options: { includeSeries: true },
     });

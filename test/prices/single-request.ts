@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
 import { buildApp } from '../../src/app.ts';
-import { configOf } from '../../src/config/config.ts';
 import { openClient } from '../../src/db/client.ts';
-import { NO_LIMITS } from '../support/http/no-limits.ts';
+import { testConfig } from '../support/http/test-config.ts';
 
 /**
  * A process of its own that asks the service once and prints the answer: its time zone is the one
@@ -17,7 +16,7 @@ const client = openClient({
   readOnly: true,
   applicationName: 'commodity-prices test',
 });
-const app = await buildApp({ config: configOf(NO_LIMITS), client });
+const app = await buildApp({ config: testConfig(), client });
 const answer = await app.inject({
   method: 'POST',
   url: `/v3/prices/${market}`,

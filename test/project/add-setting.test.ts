@@ -19,9 +19,9 @@ t.test('a setting and an error code added by CONTRIBUTING.md pass their tests', 
   const file = (path: string): string => join(folder, path);
 
   const setting = "  ANSWER_TRIAL_MAX: whole(7, 1, 9, 'Answers of the trial'),\n";
-  await insert(file('src/config/settings.ts'), '  CHANGES_LIMIT_MAX:', setting);
+  await insert(file('src/config/settings.ts'), '  CHANGES_WAITING_MAX:', setting);
   const documented = '# Answers of the trial (1 to 9)\n#ANSWER_TRIAL_MAX=7\n\n';
-  await insert(file('.env.example'), '# Most changes that limit may ask for', documented);
+  await insert(file('.env.example'), '# Requests of one credential that may wait', documented);
 
   const code = "  trial_ended: [503, 'The trial has ended'],\n";
   await insert(file('src/errors.ts'), '  overloaded: [503', code);

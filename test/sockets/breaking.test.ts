@@ -14,7 +14,7 @@ import {
 const database = await testDatabase(t);
 await fill(database, { prices: 45, points: 3_000 });
 // Read from the database while it is sent: a book would have it in memory.
-const env = { SERIES_PRICES_PER_STATEMENT: '1', PRICE_BOOK_BYTES: '0' };
+const env = { SERIES_PRICES_PER_STATEMENT: 1, PRICE_BOOK_BYTES: '0' };
 const service = await startListening(t, database, env);
 const name = new URL(database.url).pathname.slice(1);
 const admin = process.env['TEST_DATABASE_URL'] ?? '';

@@ -20,7 +20,7 @@ const database = await testDatabase(t);
 const statements = logStatements(database.pool);
 await fill(database, SIZE);
 const service = await startListening(t, database, {
-  SERIES_PRICES_PER_STATEMENT: '1',
+  SERIES_PRICES_PER_STATEMENT: 1,
   PRICE_BOOK_BYTES: '0',
 });
 

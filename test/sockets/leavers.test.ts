@@ -1,11 +1,9 @@
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
 import { newKey, publicIdOf } from '../../src/auth/keys/format.ts';
-import { configOf } from '../../src/config/config.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
 import { addressOf } from '../support/http/address.ts';
-import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
 import {
   exchange,
@@ -14,6 +12,7 @@ import {
   startListening,
   until,
 } from '../support/http/sockets.ts';
+import { testConfig } from '../support/http/test-config.ts';
 
 t.test(
   'refused keys of a network count, even if the client does not wait for the refusal',
@@ -44,7 +43,7 @@ t.test(
 t.test('a key is used by who leaves before its answer', async (t) => {
   const database = await testDatabase(t);
   const { client, pool: usagePool } = database;
-  const config = configOf({ ...NO_LIMITS, PRICE_BOOK_BYTES: '0' });
+  const config = testConfig({ PRICE_BOOK_BYTES: '0' });
   const app = await buildApp({ config, client, usagePool });
   t.teardown(() => app.close());
   const port = Number(new URL(await addressOf(app)).port);

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { configOf } from '../../src/config/config.ts';
 import { metricsOf } from '../../src/metrics/metrics.ts';
 import { loggerOf } from '../../src/process/log.ts';
 import { serveMetrics } from '../../src/process/metrics-server.ts';
@@ -11,9 +10,9 @@ import { goodClaims, secretToken } from '../support/auth/tokens.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { addressOf } from '../support/http/address.ts';
-import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
 import { exchange, postText, RawConnection, until } from '../support/http/sockets.ts';
+import { testConfig } from '../support/http/test-config.ts';
 
 const database = await testDatabase(t);
 await fill(database, { prices: 45, points: 3_000 });
@@ -23,12 +22,11 @@ async function observed(test: Parameters<typeof testDatabase>[0]) {
   const lines: Record<string, unknown>[] = [];
   const metrics = metricsOf();
   const app = await buildApp({
-    config: configOf({
-      ...NO_LIMITS,
+    config: testConfig({
       JWT_SECRET: SECRET,
       JWT_ISSUER: HS256.JWT_ISSUER,
       JWT_AUDIENCE: HS256.JWT_AUDIENCE,
-      SERIES_PRICES_PER_STATEMENT: '1',
+      SERIES_PRICES_PER_STATEMENT: 1,
     }),
     client: database.client,
     usagePool: database.pool,

@@ -1,15 +1,14 @@
 import t from 'tap';
 import { buildApp } from '../../src/app.ts';
-import { configOf } from '../../src/config/config.ts';
 import { type ClientOptions, openClient } from '../../src/db/client.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { tcpProxyTo } from '../support/database/tcp-proxy.ts';
 import { addressOf } from '../support/http/address.ts';
 import { startClosedLoop } from '../support/http/closed-loop-load.ts';
-import { NO_LIMITS } from '../support/http/no-limits.ts';
 import { keyFor } from '../support/http/service.ts';
 import { exchange, postText, until } from '../support/http/sockets.ts';
+import { testConfig } from '../support/http/test-config.ts';
 
 type Test = Parameters<typeof testDatabase>[0];
 
@@ -43,7 +42,7 @@ async function wired(
     applicationName: 'wired',
     ...more,
   });
-  const config = configOf({ ...NO_LIMITS, ...env });
+  const config = testConfig(env);
   const app = await buildApp({ config, client });
   test.teardown(async () => {
     app.server.closeAllConnections();

@@ -112,7 +112,7 @@ t.test('a connection with too many waiting requests is closed, others are answer
 });
 
 t.test('open addresses are refused beyond their own bound, health addresses never', async (t) => {
-  const { port } = await startListening(t, await testDatabase(t), { OPEN_WAITING_MAX: '2' });
+  const { port } = await startListening(t, await testDatabase(t), { OPEN_WAITING_MAX: 2 });
   for (const [path, statuses] of [
     ['/docs/problems', ['200', '503']],
     ['/live', ['200']],

@@ -85,7 +85,7 @@ t.test('a connection that asks no more is closed after its time', async (t) => {
 t.test('a reader that reads nothing is disconnected, and delays no other', async (t) => {
   const database = await testDatabase(t);
   await fill(database, { prices: 24, points: 3_000 });
-  const env = { STALL_TIMEOUT_MS: '1000', SERIES_PRICES_PER_STATEMENT: '1' };
+  const env = { STALL_TIMEOUT_MS: '1000', SERIES_PRICES_PER_STATEMENT: 1 };
   const { app, port, key, failures } = await startListening(t, database, env);
   const ask = postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } });
   const stuck = Array.from({ length: 12 }, () => new RawConnection(t, port));

@@ -34,7 +34,7 @@ t.test('a stop finishes a streaming answer, and ends with it', async (t) => {
   const database = await testDatabase(t);
   await fill(database, { prices: 36, points: 3_000 });
   const service = await startListening(t, database, {
-    SERIES_PRICES_PER_STATEMENT: '1',
+    SERIES_PRICES_PER_STATEMENT: 1,
     // A stop that waited for connections kept alive would take longer than the test.
     KEEP_ALIVE_TIMEOUT_MS: '600000',
   });

@@ -20,7 +20,7 @@ const SIZE = { prices: 45, points: 3_000 };
 const ANSWER_BYTES_MIN = 14_000_000;
 const MEGABYTE = 1_048_576;
 // Read from the database while it is sent: a book would have it in memory.
-const ONE_BY_ONE = { SERIES_PRICES_PER_STATEMENT: '1', PRICE_BOOK_BYTES: '0' };
+const ONE_BY_ONE = { SERIES_PRICES_PER_STATEMENT: 1, PRICE_BOOK_BYTES: '0' };
 
 const askAll = (service: ListeningService): string =>
   postText(service, BULK_MARKET.slug, { options: { includeSeries: true } });

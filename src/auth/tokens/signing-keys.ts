@@ -36,12 +36,15 @@ const TIMES: RemoteKeyTimes = {
   retryMs: 2_000,
 };
 
+/** Bounds the memory of a key set from an issuer that fails; usual ones have a few KiB. */
+const KEY_SET_BYTES_MAX = 262_144;
+
 /** True if no key matches, a fault of the token. All other errors are faults of the key source. */
 const isNoMatch = (error: unknown): boolean =>
   error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys;
 
-/** @throws Error for a status other than 200, and after more than `bytesMax` bytes */
-async function textOf(response: Response, bytesMax: number): Promise<string> {
+/** @throws Error for a status other than 200, and after more than `KEY_SET_BYTES_MAX` bytes */
+async function textOf(response: Response): Promise<string> {
   if (response.status !== 200) {
     await response.body?.cancel();
     throw new Error(`the key set was answered with ${response.status}`);
@@ -50,7 +53,9 @@ async function textOf(response: Response, bytesMax: number): Promise<string> {
   let bytes = 0;
   for await (const part of response.body ?? []) {
     bytes += part.length;
-    if (bytes > bytesMax) throw new Error(`the key set is larger than ${bytesMax} bytes`);
+    if (bytes > KEY_SET_BYTES_MAX) {
+      throw new Error(`the key set is larger than ${KEY_SET_BYTES_MAX} bytes`);
+    }
     parts.push(part);
   }
   return Buffer.concat(parts).toString('utf8');
@@ -61,15 +66,13 @@ type FindSigningKey = ReturnType<typeof createLocalJWKSet>;
 /** Cache of the last key set, used while fetches fail. */
 class KeySetCache {
   readonly #times: RemoteKeyTimes;
-  readonly #bytesMax: number;
   #find: FindSigningKey | null = null;
   #readAt = 0;
   #failures = 0;
   #notBefore = 0;
 
-  constructor(times: RemoteKeyTimes, bytesMax: number) {
+  constructor(times: RemoteKeyTimes) {
     this.#times = times;
-    this.#bytesMax = bytesMax;
   }
 
   /** The cached key set; null if there is none or it is too old. */
@@ -87,7 +90,7 @@ class KeySetCache {
     if (performance.now() < this.#notBefore)
       throw new Error('the last fetch of the key set failed, and the retry is paused');
     try {
-      const text = await textOf(await fetch(url, options), this.#bytesMax);
+      const text = await textOf(await fetch(url, options));
       this.#find = createLocalJWKSet(JSON.parse(text) as JSONWebKeySet);
       this.#readAt = performance.now();
       this.#failures = 0;
@@ -109,10 +112,9 @@ class KeySetCache {
  * responded is retried sooner at first, because it often starts together with this service. While
  * fetches fail, the cached keys are used for a day. A key id that is unknown within the cooldown
  * may be a new key of the issuer, so it is no invalid token until a fetch has not found it.
- * @param bytesMax maximum size of the key set; the rest of a larger one is not read
  */
-export function remoteKeys(url: string, bytesMax: number, times: RemoteKeyTimes = TIMES) {
-  const last = new KeySetCache(times, bytesMax);
+export function remoteKeys(url: string, times: RemoteKeyTimes = TIMES) {
+  const last = new KeySetCache(times);
   const keySet = createRemoteJWKSet(new URL(url), {
     timeoutDuration: times.timeoutMs,
     cooldownDuration: times.cooldownMs,
@@ -160,7 +162,6 @@ export interface KeySettings {
   readonly JWT_SECRET?: string;
   readonly JWT_PUBLIC_KEY_FILE?: string;
   readonly JWT_JWKS_URL?: string;
-  readonly JWT_JWKS_BYTES_MAX: number;
 }
 
 /** An unusable token setting. The message is one line that names the variable. */
@@ -218,8 +219,8 @@ async function fileSource(path: string): Promise<KeySource> {
   return { algorithms, keyOf: async () => pem };
 }
 
-function remoteSource(url: string, bytesMax: number): KeySource {
-  const find = remoteKeys(url, bytesMax);
+function remoteSource(url: string): KeySource {
+  const find = remoteKeys(url);
   const pems = new WeakMap<object, string>();
   const keyOf = async (header: TokenHeader): Promise<string> => {
     const found = await find(header);
@@ -248,5 +249,5 @@ export async function keySourceOf(settings: KeySettings): Promise<KeySource | un
   }
   if (JWT_SECRET) return secretSource(JWT_SECRET);
   if (JWT_PUBLIC_KEY_FILE) return fileSource(JWT_PUBLIC_KEY_FILE);
-  return JWT_JWKS_URL ? remoteSource(JWT_JWKS_URL, settings.JWT_JWKS_BYTES_MAX) : undefined;
+  return JWT_JWKS_URL ? remoteSource(JWT_JWKS_URL) : undefined;
 }

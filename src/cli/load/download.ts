@@ -22,6 +22,9 @@ interface DownloadOptions {
   readonly bytesMax: number;
 }
 
+/** The file of the ECB has 600 kB. */
+const BYTES_MAX = 16_777_216;
+const TIMEOUT_MS = 60_000;
 const REDIRECTS_MAX = 3;
 const REDIRECTING = [301, 302, 303, 307, 308];
 
@@ -49,7 +52,7 @@ async function follow(start: URL, bytesMax: number, timeoutMs: number): Promise<
     if (answer.status === 200) {
       const bytes = await bytesOf(answer, bytesMax);
       if (bytes !== null) return bytes;
-      throw new Error(`it sends more than ${bytesMax} bytes (FETCH_BYTES_MAX)`);
+      throw new Error(`it sends more than ${bytesMax} bytes`);
     }
     await answer.body?.cancel();
     if (!REDIRECTING.includes(answer.status)) {
@@ -64,7 +67,7 @@ async function follow(start: URL, bytesMax: number, timeoutMs: number): Promise<
 /** The reason of a failed download; `fetch` has it in `cause`. */
 function reasonOf(error: unknown, timeoutMs: number): string {
   const { name, message, cause } = error as Error;
-  if (name === 'TimeoutError') return `it takes longer than ${timeoutMs} ms (FETCH_TIMEOUT_MS)`;
+  if (name === 'TimeoutError') return `it takes longer than ${timeoutMs} ms`;
   if (!(cause instanceof Error))
     return message === 'terminated' ? 'the connection is cut' : message;
   const [first] = (cause as AggregateError).errors ?? [];
@@ -106,12 +109,12 @@ function temporaryFolder(): string {
  * @throws DownloadError
  */
 export async function fetchEcb(): Promise<string> {
-  const { ECB_URL, FETCH_TIMEOUT_MS, FETCH_BYTES_MAX } = readCommandConfig();
+  const { ECB_URL } = readCommandConfig();
   const bytes = await download({
     setting: 'ECB_URL',
     url: ECB_URL,
-    timeoutMs: FETCH_TIMEOUT_MS,
-    bytesMax: FETCH_BYTES_MAX,
+    timeoutMs: TIMEOUT_MS,
+    bytesMax: BYTES_MAX,
   });
   if (!isZip(bytes) && !BEGINNING.test(bytes.toString('utf8', 0, 64))) {
     const { origin, pathname } = new URL(ECB_URL);

@@ -85,6 +85,7 @@ export interface RequestLimits {
   readonly nesting: number;
   readonly addressBytes: number;
   readonly headerBytes: number;
+  readonly wideCells: number;
 }
 
 const INTRODUCTION = paragraphs(
@@ -146,7 +147,8 @@ const limitsText = (limits: RequestLimits): string =>
       `A body has at most ${limits.bodyBytes} bytes and ${limits.nesting} levels of nesting, an`,
       `address ${limits.addressBytes} bytes, the header block ${limits.headerBytes} bytes; the`,
       'limits of lists are in their schemas. Responses have no size limit, except pages of the',
-      'change feed: a response is complete, or the connection breaks.',
+      `change feed and \`layout=wide\`, which has at most ${limits.wideCells} cells, dates times`,
+      'prices: a response is complete, or the connection breaks.',
     ],
     [
       'Each credential has a rate limit and a concurrency limit; `GET /v3/me` returns both. The',

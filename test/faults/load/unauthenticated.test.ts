@@ -22,9 +22,6 @@ type Test = typeof t;
 
 const database = await testDatabase(t, { seeded: true });
 
-/** The default limits of requests without a credential. */
-const LIMITS = { OPEN_PER_SECOND: '25' };
-
 /** An odd number while a collection runs, which holds the event loop and is the test's own. */
 let collections = 0;
 
@@ -101,12 +98,7 @@ fault(
     'address in turn',
   '/live ≤ 250 ms; ≤ 50 MB and ≤ 100 file descriptors more; recovered ≤ 2 s afterwards',
   async (t) => {
-    const service = await startServiceProcess(
-      t,
-      database,
-      { ...LIMITS, ...HEAP_SAMPLER },
-      NODE_FLAGS,
-    );
+    const service = await startServiceProcess(t, database, HEAP_SAMPLER, NODE_FLAGS);
     let recovered = 0;
     let held = 0;
     // A service that has worked for a while has made each document.
@@ -166,7 +158,7 @@ fault(
   'a closed loop of 8 connections on the documents: 200, 304, Brotli',
   'p99 of price requests ≤ 2 × that without the loop',
   async (t) => {
-    const service = await startServiceProcess(t, database, LIMITS);
+    const service = await startServiceProcess(t, database);
     const ask = { path: '/v3/prices/nickel', body: '{}' };
     const prices = startLoadThread(t, service, ask);
     const enough = byLength(20, 600);
@@ -208,7 +200,7 @@ fault(
   async (t) => {
     const slots = byLength(1, 4);
     const waiting = { WAITING_MAX: '128', WAITING_MS_MAX: '500' };
-    const limits = { ...LIMITS, RUNNING_MAX: String(slots), ...waiting };
+    const limits = { RUNNING_MAX: String(slots), ...waiting };
     const service = await startServiceProcess(t, database, { ...limits, ...WITH_METRICS });
     const prices = startLoadThread(t, service, { path: '/v3/prices/nickel', body: '{}' });
     const enough = byLength(20, 400);

@@ -33,8 +33,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Short runs fill a small buffer. */
-const BUFFER = byLength<Readonly<Record<string, string>>>({ LOG_BUFFER_BYTES_MAX: '65536' }, {});
+/** Short runs fill the buffer sooner, with several lines a request. */
+const LINES = byLength<Readonly<Record<string, string>>>({ LOG_LEVEL: 'trace' }, {});
 
 /** Starts the service with its log on a file descriptor, and closes it in this process. */
 async function loggingTo(test: Test, log: number, env: Readonly<Record<string, string>>) {
@@ -89,7 +89,7 @@ async function loggingTo(test: Test, log: number, env: Readonly<Record<string, s
 type Logging = Awaited<ReturnType<typeof loggingTo>>;
 
 const ASK = { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' };
-const PER_SECOND = byLength(100, 400);
+const PER_SECOND = byLength(2_000, 400);
 
 /** Runs a closed loop while the log is blocked; returns the effect on the service. */
 async function underLoad(
@@ -146,7 +146,7 @@ const MUST = '0 exits, 0 failed requests, ≤ 20 MB more memory, lost lines are 
 fault('F55', 'the disk of the log is full, under load', MUST, async (t) => {
   const mount = await mountTmpfs(32);
   const path = mount === null ? '/dev/full' : join(mount, 'log');
-  const service = await loggingTo(t, openSync(path, 'a'), BUFFER);
+  const service = await loggingTo(t, openSync(path, 'a'), LINES);
   t.teardown(async () => {
     service.running.child.kill('SIGKILL');
     await service.running.ended;
@@ -170,7 +170,7 @@ fault('F55', 'the disk of the log is full, under load', MUST, async (t) => {
 
 fault('F55b', 'the reader of the log stalls, then closes, under load', MUST, async (t) => {
   const log = await pipe(t);
-  const service = await loggingTo(t, log.writeEnd, BUFFER);
+  const service = await loggingTo(t, log.writeEnd, LINES);
   let text = '';
   const reading = setInterval(() => {
     text += log.read();
@@ -242,7 +242,11 @@ fault(
     const folder = await makeFolder();
     t.teardown(folder.remove);
     const path = join(folder.path, 'log');
-    const service = await loggingTo(t, openSync(path, 'a'), { FAILED_AUTH_PER_MINUTE: '30' });
+    const service = await loggingTo(t, openSync(path, 'a'), {
+      FAILED_AUTH_PER_MINUTE: '30',
+      // Addresses that do not exist are refused with 503 instead of waiting for their turn.
+      WAITING_MS_MAX: '1',
+    });
     const foreign = await keyFor(database, ['prices:copper']);
     await until('the checks of the start are logged', () => statSync(path).size > 0);
     const [bytesBefore, linesBefore] = [statSync(path).size, linesOf(readFileSync(path, 'utf8'))];

@@ -21,8 +21,6 @@ const ENV = {
   RATE_PER_MINUTE: '0',
   CONCURRENT_MAX: '0',
   KEYS_LAG_MS_MAX: '0',
-  AS_OF_WAIT_MS: '200',
-  AS_OF_WAITING_MAX: '1000',
 };
 
 async function on(url: string, env: Record<string, string> = {}): Promise<Target> {

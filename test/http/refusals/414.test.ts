@@ -23,13 +23,6 @@ t.test('an address of 8 KiB is read, one byte more is refused with the way out',
   t.equal(json.instance, path);
 });
 
-t.test('the limit is a setting', async (t) => {
-  const small = await serviceWithoutDatabase(t, { URL_BYTES_MAX: '256' });
-  const get = (bytes: number) => small.request({ method: 'GET', url: address('/live', bytes) });
-  t.equal((await get(256)).status, 200);
-  t.equal((await get(257)).status, 414);
-});
-
 t.test('a refusal repeats at most 64 characters of a long address', async (t) => {
   for (const url of [
     `/${'x'.repeat(300)}`,

@@ -182,7 +182,7 @@ t.test('a list of columns in another form is refused with the form', async (t) =
 });
 
 t.test('a wide table that is too large is refused before its first byte', async (t) => {
-  const small = await serviceOn(t, await seededDatabase(t), { WIDE_CELLS_MAX: '100' });
+  const small = await serviceOn(t, await seededDatabase(t), { WIDE_CELLS_MAX: 100 });
   const body = { filters: RECENT, options: { includeSeries: true, layout: 'wide' } };
   const { status, json } = await ask('nickel', body, 'text/csv', small);
   t.equal(status, 400);

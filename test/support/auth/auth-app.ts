@@ -16,7 +16,6 @@ export const NO_TOKENS = {
   JWT_AUDIENCE: 'commodity-prices',
   JWT_LIFETIME_MAX_SECONDS: 86_400,
   JWT_LEEWAY_SECONDS: 30,
-  JWT_JWKS_BYTES_MAX: 262_144,
 } as const satisfies AuthSettings;
 
 /** A secret as an operator would draw it. */

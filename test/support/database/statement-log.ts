@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type t from 'tap';
 import { serviceOn } from '../http/service.ts';
+import type { TestSettings } from '../http/test-config.ts';
 import { testDatabase } from './database.ts';
 
 /**
@@ -23,11 +24,8 @@ export function logStatements(pool: pg.Pool): string[] {
 }
 
 /** A service over sample prices, with a log of its statements. */
-export async function serviceWithStatementLog(
-  test: typeof t,
-  env: Readonly<Record<string, string>> = {},
-) {
+export async function serviceWithStatementLog(test: typeof t, settings: TestSettings = {}) {
   const database = await testDatabase(test, { seeded: true });
   const statements = logStatements(database.pool);
-  return { database, statements, service: await serviceOn(test, database, env) };
+  return { database, statements, service: await serviceOn(test, database, settings) };
 }

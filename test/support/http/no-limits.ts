@@ -4,7 +4,6 @@ export const NO_LIMITS = {
   CONCURRENT_MAX: '0',
   FAILED_AUTH_PER_MINUTE: '0',
   RUNNING_MAX: '0',
-  OPEN_PER_SECOND: '100000',
   // The clients of a test are one network, which has a quarter of the connections.
   CONNECTIONS_MAX: '40000',
   // A machine that runs tests is busy, and its database may be slow to answer.

@@ -1,14 +1,13 @@
 import type { InjectOptions } from 'fastify';
 import type t from 'tap';
 import { buildApp } from '../../../src/app.ts';
-import { configOf } from '../../../src/config/config.ts';
 import { openClient } from '../../../src/db/client.ts';
 import { NO_TOKENS, SECRET } from '../auth/auth-app.ts';
 import { goodClaims, secretToken } from '../auth/tokens.ts';
 import { faultOf } from './conformity.ts';
-import { NO_LIMITS } from './no-limits.ts';
 import type { Reply } from './service.ts';
 import { until } from './sockets.ts';
+import { type TestSettings, testConfig } from './test-config.ts';
 
 /** A database URL without a listener. */
 export const CLOSED = 'postgres://nobody@127.0.0.1:1/nothing';
@@ -24,7 +23,7 @@ export type Request = InjectOptions & { readonly method: string; readonly url: s
  */
 export async function serviceWithoutDatabase(
   test: Pick<typeof t, 'teardown'>,
-  env: Readonly<Record<string, string>> = {},
+  settings: TestSettings = {},
   url: string = CLOSED,
   timeoutMs = 20_000,
 ) {
@@ -42,7 +41,7 @@ export async function serviceWithoutDatabase(
     await until('the database is known to be down', () => client.link.state === 'down');
   }
   const { JWT_ISSUER, JWT_AUDIENCE } = NO_TOKENS;
-  const config = configOf({ JWT_ISSUER, JWT_AUDIENCE, JWT_SECRET: SECRET, ...NO_LIMITS, ...env });
+  const config = testConfig({ JWT_ISSUER, JWT_AUDIENCE, JWT_SECRET: SECRET, ...settings });
   const app = await buildApp({ config, client });
   test.teardown(async () => {
     await app.close();

@@ -3,11 +3,10 @@ import type t from 'tap';
 import { buildApp } from '../../../src/app.ts';
 import { createKey } from '../../../src/auth/keys/keys.ts';
 import { ALL_MARKETS, type Scope } from '../../../src/catalog/scopes.ts';
-import { configOf } from '../../../src/config/config.ts';
 import type { TestDatabase } from '../database/database.ts';
 import { faultOf } from './conformity.ts';
-import { NO_LIMITS } from './no-limits.ts';
 import { overSocket, type SocketAnswer } from './socket-request.ts';
+import { type TestSettings, testConfig } from './test-config.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -41,15 +40,15 @@ type Way = (app: FastifyInstance, options: InjectOptions) => Promise<SocketAnswe
 
 const inside: Way = async (app, options) => (await app.inject(options)) as SocketAnswer;
 
-/** The service over a database of a test; settings as in the environment. */
+/** The service over a database of a test. */
 export async function serviceOn(
   test: Test,
   database: TestDatabase,
-  env: Readonly<Record<string, string>> = {},
+  settings: TestSettings = {},
   way: Way = inside,
 ): Promise<Service> {
   const app = await buildApp({
-    config: configOf({ ...NO_LIMITS, ...env }),
+    config: testConfig(settings),
     client: database.client,
   });
   test.teardown(() => app.close());
@@ -80,9 +79,9 @@ export async function serviceOn(
 export async function listeningOn(
   test: Test,
   database: TestDatabase,
-  env: Readonly<Record<string, string>> = {},
+  settings: TestSettings = {},
 ): Promise<Service> {
-  const service = await serviceOn(test, database, env, overSocket);
+  const service = await serviceOn(test, database, settings, overSocket);
   await service.app.listen({ host: '127.0.0.1', port: 0 });
   return service;
 }

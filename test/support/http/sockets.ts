@@ -4,12 +4,11 @@ import type { FastifyInstance } from 'fastify';
 import type t from 'tap';
 import { buildApp } from '../../../src/app.ts';
 import { ALL_MARKETS } from '../../../src/catalog/scopes.ts';
-import { configOf } from '../../../src/config/config.ts';
 import { loggerOf } from '../../../src/process/log.ts';
 import type { TestDatabase } from '../database/database.ts';
 import { addressOf } from './address.ts';
-import { NO_LIMITS } from './no-limits.ts';
 import { keyFor } from './service.ts';
+import { type TestSettings, testConfig } from './test-config.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -26,16 +25,16 @@ export interface ListeningService {
 
 const ERROR = 50;
 
-/** Starts the service over a database of a test; settings as in the environment. */
+/** Starts the service over a database of a test. */
 export async function startListening(
   test: Test,
   database: TestDatabase,
-  env: Readonly<Record<string, string>> = {},
+  settings: TestSettings = {},
 ): Promise<ListeningService> {
   const lines: string[] = [];
   const logger = loggerOf('trace', { write: (line) => lines.push(line) });
   const app = await buildApp({
-    config: configOf({ ...NO_LIMITS, ...env }),
+    config: testConfig(settings),
     client: database.client,
     logger,
   });
