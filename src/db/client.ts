@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { type Health, healthOf } from './health.ts';
 import { Link, type LinkOptions } from './link/link.ts';
-import { destroySocket } from './link/timeout.ts';
+import { SocketClient } from './link/socket-client.ts';
 import { type Reads, readsOf } from './reads.ts';
 import type { Database } from './schema.ts';
 
@@ -118,8 +118,8 @@ function poolOf(options: ClientOptions, link: () => Link): EpochPool {
   const { readOnly, statementTimeoutMs, onError } = options;
   const answerMs = statementTimeoutMs + ANSWER_MARGIN_MS;
   const timeout = readOnly || statementTimeoutMs === 0 ? {} : { query_timeout: answerMs };
-  const epochs = new Map<pg.ClientBase, number>();
-  class Session extends pg.Client {
+  const epochs = new Map<SocketClient, number>();
+  class Session extends SocketClient {
     constructor(config: pg.ClientConfig) {
       super({ ...config, ...timeout, ...connectionConfig(options) });
       epochs.set(this, link().epoch);
@@ -142,7 +142,7 @@ function poolOf(options: ClientOptions, link: () => Link): EpochPool {
     client.on('error', report);
     connectionsSeen = Math.max(connectionsSeen, pool.totalCount);
   });
-  const epochOf = (client: pg.ClientBase): number => epochs.get(client) ?? -1;
+  const epochOf = (client: pg.ClientBase): number => epochs.get(client as SocketClient) ?? -1;
   const connectCurrent = async (): Promise<void> => {
     for (;;) {
       const client = await pool.connect();
@@ -156,7 +156,7 @@ function poolOf(options: ClientOptions, link: () => Link): EpochPool {
     if (!readOnly) return;
     const { epoch } = link();
     for (const [client, madeIn] of epochs) {
-      if (madeIn < epoch) destroySocket(client as pg.Client);
+      if (madeIn < epoch) client.destroySocket();
     }
     const count = pool.ending ? 0 : connectionsSeen;
     await Promise.allSettled(Array.from({ length: count }, connectCurrent));

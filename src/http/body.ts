@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type {
   FastifyInstance,
@@ -9,6 +8,7 @@ import type {
 } from 'fastify';
 import { brokenBy, type SentBody } from '../contract/request/validate.ts';
 import { Problem } from '../errors.ts';
+import { JsonError, parseJson } from '../std/json.ts';
 import { turn } from '../std/turns.ts';
 
 /** Initial buffer for a body of several chunks. */
@@ -179,45 +179,6 @@ export function dropUnreadBody(
   reply.header('connection', 'close');
 }
 
-const BOM = 0xfeff;
-
-/** Structure of a JSON text before parsing; strings are skipped. */
-interface Outline {
-  /** Number of member names, including duplicates. */
-  readonly names: number;
-  /** Maximum nesting of objects and lists. */
-  readonly depth: number;
-}
-
-const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
-const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
-
-function outlineOf(bytes: Buffer): Outline {
-  let [names, depth, open] = [0, 0, 0];
-  let isText = false;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at] as number;
-    if (byte === QUOTE) isText = !isText;
-    else if (isText) at += byte === BACKSLASH ? 1 : 0;
-    else if (byte === COLON) names += 1;
-    else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
-      open += 1;
-      depth = Math.max(depth, open);
-    } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) open -= 1;
-  }
-  return { names, depth };
-}
-
-/** Number of members in a parsed value, nested ones included. */
-function membersIn(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  const inner: unknown[] = Array.isArray(value) ? value : Object.values(value);
-  return inner.reduce<number>(
-    (sum, each) => sum + membersIn(each),
-    Array.isArray(value) ? 0 : inner.length,
-  );
-}
-
 /** Maximum number of member names; a valid body has far fewer. */
 const NAMES_MAX = 1_000;
 
@@ -231,33 +192,17 @@ function checkNames(names: number): void {
 const malformed = (detail: string): Problem => new Problem('malformed_json', detail);
 const empty = (): Problem => malformed('The body is empty; send at least {}');
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw malformed('The body is not valid JSON');
-  }
-}
-
 /**
  * Parses a JSON body strictly.
  * @throws Problem `malformed_json` with the reason, `validation_failed` for too many members
  */
-function parseJson(bytes: Buffer, depthMax: number): unknown {
+function parseBody(bytes: Buffer, depthMax: number): unknown {
   if (bytes.length === 0) throw empty();
-  // Decoding would replace invalid sequences silently.
-  if (!isUtf8(bytes)) throw malformed('The body is not valid UTF-8');
-  const text = bytes.toString('utf8');
-  if (text.charCodeAt(0) === BOM) {
-    throw malformed('The body begins with a byte-order mark; leave it out');
+  try {
+    return parseJson(bytes, depthMax, checkNames);
+  } catch (error) {
+    throw error instanceof JsonError ? malformed(`The body ${error.message}`) : error;
   }
-  const { names, depth } = outlineOf(bytes);
-  if (depth > depthMax) throw malformed(`The body is nested deeper than ${depthMax} levels`);
-  checkNames(names);
-  const value = parsed(text);
-  // JSON.parse uses the last of duplicate members, which would drop a filter silently.
-  if (membersIn(value) < names) throw malformed('The body names one member twice; name each once');
-  return value;
 }
 
 /** Size from which a body is parsed in an event-loop turn of its own. */
@@ -302,7 +247,7 @@ export function jsonBody(app: FastifyInstance, settings: BodySettings): void {
       // A long body takes milliseconds to parse and validate: at most one per event-loop turn.
       if (bytes.length > LONG_BYTES) await turn();
       checkMediaType(request);
-      return { bytes, parse: () => parseJson(bytes, settings.JSON_DEPTH_MAX) };
+      return { bytes, parse: () => parseBody(bytes, settings.JSON_DEPTH_MAX) };
     },
   );
 }

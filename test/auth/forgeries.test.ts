@@ -16,7 +16,12 @@ import {
 
 t.test('forged claims and headers are refused alike, though the signature is good', async (t) => {
   const app = await authApp(t, { db: noDatabase(t), settings: HS256 });
-  t.equal((await sendToken(app, secretToken(goodClaims()))).statusCode, 200);
+  const more = { a: [[[[[[[[[[[[[[]]]]]]]]]]]]]] };
+  t.equal(
+    (await sendToken(app, secretToken(goodClaims({ more })))).statusCode,
+    200,
+    'sixteen levels',
+  );
   await refusesAll(t, app, forgedInside());
 });
 

@@ -1,34 +1,10 @@
-import { isUtf8 } from 'node:buffer';
+import { type JsonError, parseJson } from '../../std/json.ts';
 import type { Principal } from '../credentials.ts';
 import { expiredToken, invalidToken } from '../refusals.ts';
 
 const reject = (why: string): never => {
   throw invalidToken(new Error(why));
 };
-
-/** Strings and braces of a JSON text; all other tokens are irrelevant for member names. */
-const TOKEN = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}]/gs;
-
-/**
- * True if an object of a JSON text has a duplicate member. JSON.parse uses the last one, other
- * parsers the first: a signed text must have one meaning.
- *
- * @param json a text that JSON.parse accepts
- */
-function hasDuplicateMembers(json: string): boolean {
-  const open: Set<string>[] = [];
-  for (const [token, colon] of json.matchAll(TOKEN)) {
-    if (token === '{') open.push(new Set());
-    else if (token === '}') open.pop();
-    else if (colon !== undefined) {
-      const name: string = JSON.parse(token.slice(0, -colon.length));
-      const names = open.at(-1);
-      if (names?.has(name)) return true;
-      names?.add(name);
-    }
-  }
-  return false;
-}
 
 /** Algorithms of public keys. */
 export const ASYMMETRIC = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const;
@@ -42,6 +18,10 @@ export interface TokenHeader {
 }
 
 const BYTES_MAX = 8_192;
+
+/** Maximum nesting of the header and the claims; issuers nest three levels. */
+const DEPTH_MAX = 16;
+
 const TYPES = new Set(['jwt', 'at+jwt', 'application/at+jwt']);
 
 type TokenMembers = Readonly<Record<string, unknown>>;
@@ -54,18 +34,15 @@ function bytesOf(segment: string): Buffer {
 
 function membersOf(segment: string): TokenMembers {
   const bytes = bytesOf(segment);
-  if (!isUtf8(bytes)) return reject('not UTF-8');
-  const text = bytes.toString('utf8');
   let value: unknown;
   try {
-    value = JSON.parse(text);
-  } catch {
-    return reject('not JSON');
+    value = parseJson(bytes, DEPTH_MAX);
+  } catch (error) {
+    throw invalidToken(error as JsonError);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return reject('not an object');
   }
-  if (hasDuplicateMembers(text)) return reject('a member is named twice');
   return value as TokenMembers;
 }
 

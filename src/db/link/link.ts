@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 
 import { QueueGroup } from '../../std/semaphore.ts';
 import {
@@ -12,7 +12,8 @@ import { checkRevision, type NewestRevision, NoEpochError } from '../newest-revi
 import { isAfter } from '../revisions.ts';
 import { sharedNextRun, untilAborted } from '../shared-work.ts';
 import { ReplicationMonitor, type ReplicationStatus } from './replication.ts';
-import { AnswerTimeout, destroySocket, withTimeout } from './timeout.ts';
+import { SocketClient } from './socket-client.ts';
+import { AnswerTimeout, withTimeout } from './timeout.ts';
 
 /** `up`: the database answers. `away`: it has just failed; requests wait. `down`: requests fail. */
 export type LinkState = 'up' | 'away' | 'down';
@@ -59,9 +60,9 @@ const CHANNEL = 'revision';
 /** The connections to a server that has responded. */
 interface Session {
   /** Checks the status, and listens for commits. */
-  readonly watcher: pg.Client;
+  readonly watcher: SocketClient;
   /** Runs revision checks, which may wait for the lock of a table while the server is up. */
-  readonly checker: pg.Client;
+  readonly checker: SocketClient;
   readonly status: ReplicationStatus;
 }
 
@@ -69,8 +70,8 @@ const toError = (thrown: unknown): Error =>
   thrown instanceof Error ? thrown : new Error(String(thrown));
 
 const close = ({ watcher, checker }: Pick<Session, 'watcher' | 'checker'>): void => {
-  destroySocket(watcher);
-  destroySocket(checker);
+  watcher.destroySocket();
+  checker.destroySocket();
 };
 
 const failureFrom = (cause: unknown): DatabaseFailure =>
@@ -115,7 +116,7 @@ export class Link {
   readonly #firstCheck = Promise.withResolvers<void>();
   readonly #listeners = new Set<CommitListener>();
   /** Connections in use, and those being made. */
-  readonly #clients = new Set<pg.Client>();
+  readonly #clients = new Set<SocketClient>();
   #state: LinkState = 'up';
   #session: Session | null = null;
   /** The connection on which LISTEN was sent. */
@@ -243,7 +244,7 @@ export class Link {
     this.#restored.resolve();
     this.#listeners.clear();
     this.#session = null;
-    for (const client of this.#clients) destroySocket(client);
+    for (const client of this.#clients) client.destroySocket();
   }
 
   async #read(): Promise<NewestRevision> {
@@ -436,9 +437,9 @@ export class Link {
     void this.recheck();
   }
 
-  #open(): pg.Client {
+  #open(): SocketClient {
     if (this.#isClosed) throw new Error('the link is closed');
-    const client = new pg.Client(this.#options.connection);
+    const client = new SocketClient(this.#options.connection);
     this.#clients.add(client);
     client.on('error', (error) => this.#handleLoss(client, error));
     client.on('end', () => {
@@ -479,7 +480,7 @@ export class Link {
   }
 
   /** Checks the server after the loss of a connection, because it may have failed as a whole. */
-  #handleLoss(client: pg.Client, error: Error): void {
+  #handleLoss(client: SocketClient, error: Error): void {
     if (this.#session?.watcher !== client && this.#session?.checker !== client) return;
     this.#disconnect();
     this.#options.onError?.(error);

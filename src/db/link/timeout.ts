@@ -1,5 +1,3 @@
-import type pg from 'pg';
-
 /** A server did not respond in time: its process or the network hangs. */
 export class AnswerTimeout extends Error {
   readonly code = 'ETIMEDOUT';
@@ -24,11 +22,4 @@ export async function withTimeout<T>(answer: Promise<T>, silenceMs: number): Pro
   } finally {
     clearTimeout(timer);
   }
-}
-
-/** Closes the socket without a protocol message, which may never be answered. */
-export function destroySocket(client: pg.Client): void {
-  (
-    client as unknown as { connection: { stream: { destroy(): void } } }
-  ).connection.stream.destroy();
 }

@@ -10,6 +10,7 @@ import {
   PostgresQueryCompiler,
   sql,
 } from 'kysely';
+import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { MARKETS } from '../../catalog/markets.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Database } from '../schema.ts';
@@ -90,13 +91,13 @@ export const createFileTable = (db: AnyDatabase): Promise<unknown> =>
 
 /** The migrations that ran, by name; empty for a new database. */
 export async function migrationRuns(db: AnyDatabase): Promise<readonly MigrationRun[]> {
-  if (!(await exists(db, 'kysely_migration'))) return [];
+  if (!(await exists(db, DEFAULT_MIGRATION_TABLE))) return [];
   const hashes = (await exists(db, 'migration_file'))
     ? sql`(select sha256 from migration_file f where f.name = m.name)`
     : sql`null`;
   const { rows } = await sql<MigrationRun>`
     select name, "timestamp" as "executedAt", ${hashes} as sha256
-    from kysely_migration m order by name`.execute(db);
+    from ${sql.table(DEFAULT_MIGRATION_TABLE)} m order by name`.execute(db);
   return rows;
 }
 
@@ -223,8 +224,9 @@ async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
  * database of a newer version is current as well.
  */
 export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
-  if (!(await exists(db, 'kysely_migration'))) return false;
-  const ran = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  if (!(await exists(db, DEFAULT_MIGRATION_TABLE))) return false;
+  const ran = await sql<{ name: string }>`
+    select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db);
   const names = new Set(ran.rows.map((each) => each.name));
   const needed = await migrationNames(FOLDER);
   return needed.every((name) => names.has(name)) && (await hasCatalog(db));

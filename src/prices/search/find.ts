@@ -29,39 +29,26 @@ const PART_OF_CODE = (1 << ATTRIBUTE_BITS) - 1;
 /** Minimum length of a word that is searched inside other words. */
 const INSIDE_LENGTH_MIN = 3;
 
-/** The index of the first word that does not sort before a text. */
-function lowerBound(tokens: readonly string[], text: string): number {
-  let [from, to] = [0, tokens.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if ((tokens[middle] as string) < text) from = middle + 1;
-    else to = middle;
+/** The first number from which on a condition does not hold: a binary search. */
+function firstWithout(from: number, to: number, holds: (at: number) => boolean): number {
+  let [low, high] = [from, to];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(middle)) low = middle + 1;
+    else high = middle;
   }
-  return from;
+  return low;
 }
 
 /** The range of words that begin with a text: the first index, and the index after the last. */
 function beginningWith({ tokens }: MarketIndex, text: string): readonly [number, number] {
-  const first = lowerBound(tokens, text);
-  let [from, to] = [first, tokens.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (tokens[middle]?.startsWith(text)) from = middle + 1;
-    else to = middle;
-  }
-  return [first, from];
+  const first = firstWithout(0, tokens.length, (at) => (tokens[at] as string) < text);
+  return [first, firstWithout(first, tokens.length, (at) => tokens[at]?.startsWith(text) ?? false)];
 }
 
 /** The index of the word at an offset of the text of all words. */
-function wordAt({ starts }: MarketIndex, place: number): number {
-  let [from, to] = [0, starts.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if ((starts[middle] as number) <= place) from = middle + 1;
-    else to = middle;
-  }
-  return from - 1;
-}
+const wordAt = ({ starts }: MarketIndex, place: number): number =>
+  firstWithout(0, starts.length, (at) => (starts[at] as number) <= place) - 1;
 
 /** The indexes of the words that contain a text. A line feed matches the end of a word. */
 function* containing(index: MarketIndex, text: string): Generator<number> {

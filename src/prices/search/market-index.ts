@@ -89,8 +89,6 @@ export interface MarketIndex {
   readonly postings: Uint32Array;
 }
 
-const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
-
 /** The postings of each word, while they are collected. */
 class Postings {
   readonly byWord = new Map<string, number[]>();
@@ -133,7 +131,7 @@ async function collected(market: Market, prices: readonly FoundPrice[], slice: S
 export async function indexOf(market: Market, prices: readonly FoundPrice[]): Promise<MarketIndex> {
   const slice = new Slice();
   const byWord = await collected(market, prices, slice);
-  const tokens = [...byWord.keys()].sort(compare);
+  const tokens = [...byWord.keys()].sort();
   await slice.yieldIfOver();
   const starts = new Uint32Array(tokens.length);
   const offsets = new Uint32Array(tokens.length + 1);

@@ -4,6 +4,8 @@ import { goodClaims, hmac, nowSeconds, secretToken, tokenOf } from './tokens.ts'
 /** Tokens by what is wrong with them. */
 export type Forgeries = Readonly<Record<string, string>>;
 
+const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
+
 const claims = (): Record<string, object | string> => ({
   'not UTF-8': Buffer.from(JSON.stringify(goodClaims({ sub: '\u00ff' })), 'latin1'),
   'iss is a list': goodClaims({ iss: [NO_TOKENS.JWT_ISSUER] }),
@@ -31,7 +33,12 @@ const claims = (): Record<string, object | string> => ({
   null: 'null',
   'no JSON': 'prices',
   nothing: '',
-  'deep nesting': `${'['.repeat(2_900)}${']'.repeat(2_900)}`,
+  'deep nesting': nested(2_900),
+  'a claim nested seventeen levels': goodClaims({ more: JSON.parse(nested(16)) }),
+  'a claim nested two thousand levels': JSON.stringify(goodClaims()).replace(
+    '{',
+    `{"more":${nested(2_000)},`,
+  ),
   'JSON in JSON': JSON.stringify(JSON.stringify(goodClaims())),
 });
 
