@@ -16,7 +16,6 @@ import { asOfReader, Primary } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
 import { databaseFailureOf } from './db/failures.ts';
 import { MinRevisionCheck } from './db/min-revision.ts';
-import { Refusals } from './http/edge/refuse.ts';
 import { serverOf } from './http/edge/server.ts';
 import type { Credentials } from './http/hooks/auth.ts';
 import { RefusalLines } from './http/hooks/log-lines.ts';
@@ -184,7 +183,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client, metrics, logger } = options;
   const limits = new Limits(limitSettingsOf(config), client.link.queues);
   const observer: Observer = { metrics, refusals: new RefusalLines(logger) };
-  const refusals = new Refusals(logRejected(logger, observer));
+  const onRejected = logRejected(logger, observer);
   const createContext = contextCreator(
     config.REQUEST_DEADLINE_MS,
     new HeldBytes(config.HELD_BYTES_MAX),
@@ -192,7 +191,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     observer,
   );
   const onConnectionRefused = logRefusedConnection(logger, observer);
-  const app = serverOf({ config, logger, refusals, onConnectionRefused, createContext });
+  const app = serverOf({ config, logger, onRejected, onConnectionRefused, createContext });
   const primary = new Primary(options.usagePool, {
     silenceMs: config.DATABASE_SILENCE_MS,
     onFailure: (err) => app.log.warn({ err }, 'the primary at USAGE_DATABASE_URL does not answer'),
@@ -208,7 +207,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     ...options,
     limits,
     observer,
-    refusals,
     createContext,
     minRevision,
   });

@@ -214,18 +214,6 @@ export const SETTINGS = {
     100_000,
     'Most client connections; a quarter of them for one network that TRUST_PROXY does not name',
   ),
-  PIPELINED_MAX: whole(
-    16,
-    1,
-    1_000,
-    'Most waiting pipelined requests of a connection; reading pauses beyond them',
-  ),
-  PIPELINED_ALL_MAX: whole(
-    2_000,
-    0,
-    1_000_000,
-    'Most such requests of all connections; a connection that exceeds it is closed',
-  ),
   HEADERS_TIMEOUT_MS: whole(10_000, 100, 120_000, 'Longest time to send the header block'),
   REQUEST_TIMEOUT_MS: whole(15_000, 100, 300_000, 'Longest time to send a request'),
   STALL_TIMEOUT_MS: whole(
@@ -240,12 +228,6 @@ export const SETTINGS = {
     0,
     120_000,
     'Time of a stop during which it still accepts requests, with /ready 503',
-  ),
-  STOP_GRACE_MS: whole(
-    500,
-    0,
-    60_000,
-    'Time at a stop during which idle connections may send another request',
   ),
   SHUTDOWN_TIMEOUT_MS: whole(20_000, 100, 300_000, 'Longest wait for running answers at a stop'),
 
@@ -305,6 +287,9 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
   LOAD_CONFIRM_TIMEOUT_MS:
     'delete it: a load waits for its standby without a limit; docs/loading.md, "Loads and ' +
     'standbys"',
+  PIPELINED_MAX: 'delete it: a connection answers one request at a time, and queues no other',
+  PIPELINED_ALL_MAX: 'delete it: a connection answers one request at a time, and queues no other',
+  STOP_GRACE_MS: 'delete it: idle connections close at once; STOP_NOTICE_MS comes before that',
   KEY_DENIED_BURST: 'delete it: the log and prices_refusals_total report refusals',
   SEARCH_BYTES_MAX: 'delete it: two indexes of each market are kept, about 800 bytes a price',
   POOL_WAIT_MS: 'set WAITING_MS_MAX, which limits the wait for a connection as well',

@@ -59,6 +59,18 @@ const tooLarge = (bytesMax: number): Problem =>
 const unreadable = (cause: Error): Problem =>
   new Problem('malformed_request', 'The request could not be read', { cause });
 
+/** Buffers of at least this size are freed at once; smaller ones may share their memory. */
+const FREED_BYTES_MIN = 4_096;
+
+/**
+ * Frees a buffer that nothing else uses. V8 would collect it only after tens of MB of such garbage,
+ * and every sender makes some, even if its body is rejected.
+ */
+function free({ buffer, length }: Buffer): void {
+  if (length < FREED_BYTES_MIN || length < buffer.byteLength) return;
+  (buffer as ArrayBuffer).transfer(0);
+}
+
 /**
  * Receives a request body into one buffer. Node needs about 400 bytes for each queued chunk, and a
  * client may send every byte as a chunk of its own.
@@ -84,7 +96,10 @@ export class BodyBytes {
     this.whole.catch(() => {});
     if (this.#contentLength > most) this.#fail(tooLarge(most));
     request.on('data', (piece: Buffer) => this.#add(piece));
-    request.on('end', () => this.#end.resolve(this.#buffer.subarray(0, this.#length)));
+    request.on('end', () => {
+      this.#end.resolve(this.#buffer.subarray(0, this.#length));
+      this.#buffer = EMPTY;
+    });
     request.on('error', (cause) => this.#fail(unreadable(cause)));
     // Otherwise Node would queue the chunks that came with the head until a later turn.
     request.read(0);
@@ -106,13 +121,18 @@ export class BodyBytes {
   /** Discards the received and all further bytes, because the response is sent. */
   drop(): void {
     this.#isDropped = true;
+    free(this.#buffer);
     this.#buffer = EMPTY;
     this.#budget.giveBack(this.#holder, this.#length);
     this.#length = 0;
   }
 
   #add(piece: Buffer): void {
-    if (this.#isDropped) return;
+    if (!this.#isDropped) this.#keep(piece);
+    if (this.#isDropped) free(piece);
+  }
+
+  #keep(piece: Buffer): void {
     const length = this.#length + piece.length;
     if (length > this.#bytesMax) {
       this.#fail(tooLarge(this.#bytesMax));
@@ -130,6 +150,7 @@ export class BodyBytes {
     } else {
       if (length > this.#buffer.length) this.#grow(length);
       this.#buffer.set(piece, this.#length);
+      free(piece);
     }
   }
 
@@ -137,6 +158,7 @@ export class BodyBytes {
     const wanted = Math.max(BUFFER_BYTES_MIN, length, 2 * this.#buffer.length);
     const room = Buffer.allocUnsafeSlow(Math.min(wanted, this.#bytesMax));
     room.set(this.#buffer.subarray(0, this.#length));
+    free(this.#buffer);
     this.#buffer = room;
   }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
@@ -10,8 +10,6 @@ import type { HeldBytes } from '../std/held-bytes.ts';
 import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
-import type { Refusals } from './edge/refuse.ts';
-import { stopGracefully } from './edge/stop.ts';
 import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
 import { admitOpen, shedLoad, takePlace, waitForBody } from './hooks/gate.ts';
@@ -29,7 +27,6 @@ interface PipelineOptions {
   readonly client: Client;
   readonly limits: Limits;
   readonly observer: Observer;
-  readonly refusals: Refusals;
   readonly createContext: CreateContext;
   readonly minRevision: MinRevisionCheck;
   /** Pool for the last use of keys, which is not recorded without it. */
@@ -87,7 +84,6 @@ function credentialChecks(app: FastifyInstance, options: PipelineOptions): Promi
 
 interface HookOptions extends PipelineOptions {
   readonly credentials: Credentials;
-  readonly closing: onRequestHookHandler;
   readonly rejectUnknown: (request: FastifyRequest) => void;
 }
 
@@ -97,7 +93,7 @@ interface HookOptions extends PipelineOptions {
  * the body is parsed.
  */
 async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void> {
-  const { config, limits, refusals, createContext } = steps;
+  const { config, limits, createContext } = steps;
   const { gate } = limits;
   const origins = originsOf(config.CORS_ORIGINS);
   const readers = new Readers(gate, config.STALL_TIMEOUT_MS);
@@ -108,13 +104,12 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
     logBegin(request);
     done();
   });
-  app.addHook('onRequest', shedLoad(limits, refusals, origins)); // 429 503
+  app.addHook('onRequest', shedLoad(limits, origins)); // 429 503
   app.addHook('onRequest', receiveBody(config.BODY_BYTES_MAX, limitedBy));
   app.addHook('onRequest', startDeadline); // 504
   app.addHook('onRequest', commonHeaders);
   if (origins.size > 0) await allowOrigins(app, origins); // 204
   app.addHook('onRequest', checkHead(config.URL_BYTES_MAX)); // 400 414
-  app.addHook('onRequest', steps.closing);
   app.addHook('onRequest', admitOpen(line, config.OPEN_PER_SECOND)); // 503
   app.addHook('onRequest', checkFailures(limits)); // 429
   app.addHook('onRequest', steps.credentials.check); // 400 401 503
@@ -137,8 +132,6 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
   if (config.BASIC_AUTH === 'on') app.addHook('onSend', basicChallenge);
   app.addHook('onSend', (request, reply, payload, done) => {
     const { context } = request;
-    // The connection timed out meanwhile; this reply replaces its rejection.
-    if (refusals.cancel(request.raw.socket)) reply.header('connection', 'close');
     recordStreamError(request, payload);
     dropUnreadBody(request, reply);
     context.work.clearDeadline();
@@ -161,14 +154,13 @@ export async function pipeline(
   app: FastifyInstance,
   options: PipelineOptions,
 ): Promise<Credentials> {
-  const { config, observer } = options;
+  const { observer } = options;
   app.decorateRequest('context');
   problems(app);
-  const closing = stopGracefully(app, config.STOP_GRACE_MS);
   const rejectUnknown = methods(app);
   openPreflights(app);
   const credentials = await credentialChecks(app, options);
-  await addHooks(app, { ...options, credentials, closing, rejectUnknown });
+  await addHooks(app, { ...options, credentials, rejectUnknown });
   app.addHook('onClose', async () => observer.refusals.close());
   return credentials;
 }

@@ -111,12 +111,10 @@ export class BodyStream extends Readable {
   }
 
   override pipe<T extends NodeJS.WritableStream>(destination: T): T {
-    this.#write(destination as unknown as Writable).then(
+    const out = destination as unknown as Writable;
+    this.#write(out).then(
       () => {
-        // Emits 'end' for listeners of this stream, such as `finished`.
-        this.push(null);
-        this.resume();
-        destination.end();
+        if (!out.writableEnded) this.#end(out);
       },
       (error: Error) => {
         resetUnframed(destination);
@@ -126,8 +124,16 @@ export class BodyStream extends Readable {
     return destination;
   }
 
+  #end(out: Writable): void {
+    // Emits 'end' for listeners of this stream, such as `finished`.
+    this.push(null);
+    this.resume();
+    out.end();
+  }
+
   async #write(out: Writable): Promise<void> {
     const { batches, bytes } = this.body;
+    let left = bytes;
     let since = performance.now();
     for await (const batch of batches) {
       for (const write of writesOf(batch)) {
@@ -137,6 +143,10 @@ export class BodyStream extends Readable {
         if (bytes === null) hasRoom = out.write(joined(write));
         else for (const slice of write) hasRoom = out.write(slice);
         const written = write.reduce((sum, slice) => sum + slice.length, 0);
+        if (left !== null) left -= written;
+        // With the last byte, because its client may send the next request then.
+        if (left === 0) this.#end(out);
+        if (left === 0 && hasRoom) return;
         const wait = this.afterWrite(written, hasRoom ? null : drained(out));
         if (wait !== null) await wait;
         // A fast client never makes the stream wait: yield, or other requests would starve.

@@ -141,4 +141,9 @@ export const FAULTS: Readonly<Record<string, Elsewhere>> = {
       'The restore drill and point-in-time recovery were tested by hand: ' +
       '[operations](operations.md)',
   },
+  F51c: {
+    title: 'a client that reads none of its rejections',
+    criterion: 'it takes no slot from others: a price request is answered',
+    files: ['test/sockets/pipelining.test.ts'],
+  },
 };

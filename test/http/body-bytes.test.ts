@@ -58,3 +58,27 @@ void t.test('a body that breaks off is refused once, as the fault of its client'
   request.emit('error', new Error('aborted'));
   t.equal(codeOf(await endOf(body)), 'malformed_request');
 });
+
+void t.test(
+  'the bytes of a body that is rejected are freed at once, those of a whole one stay',
+  async (t) => {
+    const rejected = new IncomingMessage(new Socket());
+    const body = new BodyBytes(rejected, MOST);
+    const pieces = Array.from({ length: 3 }, () => Buffer.alloc(8_192, ' '));
+    for (const piece of pieces) rejected.emit('data', piece);
+    const late = Buffer.alloc(8_192);
+    rejected.emit('data', late);
+    t.equal(codeOf(await endOf(body)), 'body_too_large');
+    t.same(
+      [...pieces, late].map(({ buffer }) => buffer.byteLength),
+      [0, 0, 0, 0],
+    );
+
+    const request = new IncomingMessage(new Socket());
+    const accepted = new BodyBytes(request, MOST);
+    request.emit('data', Buffer.alloc(8_192, 'x'));
+    request.emit('end');
+    accepted.drop();
+    t.equal(String(await accepted.whole), 'x'.repeat(8_192), 'its cached answer is found by them');
+  },
+);

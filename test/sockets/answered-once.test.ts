@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
@@ -83,3 +84,21 @@ t.test(
     whole.socket.destroy();
   },
 );
+
+t.test('a client that half-closes within its body is refused once, by one log line', async (t) => {
+  const service = await startListening(t, await testDatabase(t), { REQUEST_DEADLINE_MS: '60000' });
+  const socket = connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
+  t.teardown(() => socket.destroy());
+  let text = '';
+  socket.on('data', (bytes) => {
+    text += bytes.toString('latin1');
+  });
+  const request = postText(service, 'nickel', { options: {} });
+  socket.end(request.slice(0, -1));
+  await until('the connection ends', () => socket.readableEnded);
+  t.same(answersIn(text), ['400']);
+  const ends = () => service.lines.filter((line) => /request (completed|refused)/.test(line));
+  await until('it is logged', () => ends().length > 0);
+  t.equal(ends().length, 1);
+  t.match(ends()[0], /request completed/);
+});

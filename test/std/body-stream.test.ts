@@ -44,6 +44,15 @@ t.test('a body arrives as it is, in writes of 512 KiB at most', async (t) => {
   t.pass();
 });
 
+t.test('a body of known length ends with its last byte, whatever it waits for then', async (t) => {
+  const taker = new Taker();
+  const body = new BodyStream({ batches: [[Buffer.alloc(40_000)]], bytes: 40_000 });
+  body.afterWrite = () => new Promise(() => {});
+  body.pipe(taker);
+  await once(taker, 'finish');
+  t.equal(Buffer.concat(taker.writes).length, 40_000);
+});
+
 t.test('others run between the writes of a body that is taken at once', async (t) => {
   const begun = performance.now();
   let since = 0;

@@ -12,13 +12,14 @@ import { corsHeaders, originsOf } from '../cors.ts';
 import { requestIdOf, SECURITY_HEADERS } from '../head.ts';
 import { problemOf, sendProblem } from '../problems.ts';
 import { limitConnections } from './connection-limit.ts';
-import { delayClose, type Handler, Pipelines } from './http-pipelining.ts';
-import { isTimeout, type Refusals } from './refuse.ts';
+import { Connections, type Handler } from './connections.ts';
+import { answer, type RejectedConnection, refuse } from './refuse.ts';
 
 interface ServerOptions {
   readonly config: Config;
   readonly logger?: FastifyBaseLogger | undefined;
-  readonly refusals: Refusals;
+  /** Called for each connection that is rejected before a request is parsed. */
+  readonly onRejected: (rejected: RejectedConnection) => void;
   /** Called for each connection that is closed at once, because there are too many. */
   readonly onConnectionRefused: (network: string) => void;
   /** Creates the context of a request that Fastify itself rejects: no hook runs for it. */
@@ -26,7 +27,7 @@ interface ServerOptions {
 }
 
 /** Creates the HTTP server with its timeouts and size limits. */
-function httpServer(config: Config, handle: Handler, pipelines: Pipelines): Server {
+function httpServer(config: Config, handle: Handler, connections: Connections): Server {
   const options = {
     headersTimeout: config.HEADERS_TIMEOUT_MS,
     requestTimeout: config.REQUEST_TIMEOUT_MS,
@@ -36,51 +37,42 @@ function httpServer(config: Config, handle: Handler, pipelines: Pipelines): Serv
     // The hook `checkHead` rejects it with a problem.
     requireHostHeader: false,
   };
-  const server = createServer(options, pipelines.handler(handle));
-  pipelines.watch(server);
+  const server = createServer(options, connections.handler(handle));
+  connections.watch(server);
   server.setTimeout(config.STALL_TIMEOUT_MS);
   return server;
 }
 
 /** Replaces responses of Node that have no problem as body. */
-function replaceNodeResponses({ server }: FastifyInstance, refusals: Refusals): void {
-  server.on('connection', delayClose);
+function replaceNodeResponses(server: Server, { onRejected }: ServerOptions): void {
   // Node would respond 417 without a body. RFC 9110 allows ignoring an unknown expectation.
   server.on('checkExpectation', (request, reply) => server.emit('request', request, reply));
   // Node would close the connection without a response.
   server.on('connect', (_request, socket) => {
     const headers = { allow: '' };
     const problem = new Problem('method_not_allowed', 'The service is not a proxy', { headers });
-    refusals.refuseWith(problem, socket);
+    onRejected(answer(socket, problem));
   });
 }
 
 /** Creates Fastify and its HTTP server, without hooks and routes. */
 export function serverOf(options: ServerOptions): FastifyInstance {
-  const { config, logger, refusals, onConnectionRefused, createContext } = options;
+  const { config, logger, onRejected, onConnectionRefused, createContext } = options;
   const proxies = config.TRUST_PROXY?.split(',') ?? [];
   const origins = originsOf(config.CORS_ORIGINS);
-  const pipelines = new Pipelines({
-    waitingMax: config.PIPELINED_MAX,
-    allMax: config.PIPELINED_ALL_MAX,
-    graceMs: config.HEADERS_TIMEOUT_MS,
-  });
-  const app = Fastify({
+  const connections = new Connections(() => app.isStopping);
+  const app: FastifyInstance = Fastify({
     ...(logger ? { loggerInstance: logger } : { logger: false }),
     genReqId: requestIdOf,
     trustProxy: proxies.length > 0 ? proxies : false,
-    serverFactory: (handle) => httpServer(config, handle, pipelines),
-    clientErrorHandler: (error, socket) => {
-      const refuse = () => refusals.refuse(error, socket);
-      if (!isTimeout(error) || !pipelines.deferTimeout(socket, refuse)) refuse();
-    },
+    serverFactory: (handle) => httpServer(config, handle, connections),
+    clientErrorHandler: (error, socket) => refuse(error, socket, connections, onRejected),
     // `logEnd` writes the one log line of a request.
     logController: new LogController({ disableRequestLogging: true }),
     frameworkErrors: (error, request, reply) => {
       const problem = problemOf(error);
       createContext(request, reply);
       request.context.failure = problem;
-      refusals.cancel(request.raw.socket);
       // No hook runs for it.
       reply
         .headers({ ...SECURITY_HEADERS, connection: 'close' })
@@ -92,7 +84,11 @@ export function serverOf(options: ServerOptions): FastifyInstance {
     forceCloseConnections: 'idle',
     exposeHeadRoutes: true,
   });
-  replaceNodeResponses(app, refusals);
+  app.decorate('isStopping', false);
+  app.addHook('preClose', async () => {
+    app.isStopping = true;
+  });
+  replaceNodeResponses(app.server, options);
   limitConnections(app.server, {
     connectionsMax: config.CONNECTIONS_MAX,
     proxies,

@@ -12,7 +12,6 @@ import type { Limits } from '../../limits/limits.ts';
 import { type QueueBounds, type Release, Semaphore } from '../../std/semaphore.ts';
 import { isOpen, isWaiting } from '../context.ts';
 import { corsHeaders } from '../cors.ts';
-import type { Refusals } from '../edge/refuse.ts';
 import { hasOneHost, SECURITY_HEADERS } from '../head.ts';
 import { shownPath } from '../problems.ts';
 import { beyondLimits, knownPrincipal, networkOf } from './limits.ts';
@@ -50,11 +49,7 @@ function sendAtOnce(
  * under overload. An admitted request has a reservation during its checks.
  * @param origins the allowed origins of pages, which must be able to read the rejection
  */
-export function shedLoad(
-  limits: Limits,
-  refusals: Refusals,
-  origins: ReadonlySet<string>,
-): onRequestHookHandler {
+export function shedLoad(limits: Limits, origins: ReadonlySet<string>): onRequestHookHandler {
   const { gate } = limits;
   /** The rejection of a request; null for one that has a reservation now, or needs none. */
   const rejection = (request: FastifyRequest, reply: FastifyReply): Problem | null => {
@@ -76,7 +71,6 @@ export function shedLoad(
       }
       request.context.failure = problem;
       request.context.releasePlace();
-      if (refusals.cancel(request.raw.socket)) reply.raw.shouldKeepAlive = false;
       sendAtOnce(request, reply, problem, origins);
     };
     const problem = rejection(request, reply);

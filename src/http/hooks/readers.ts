@@ -59,7 +59,7 @@ export class Readers {
       this.#waits.delete(wait);
       clearTimeout(timer);
       leftMs -= performance.now() - wait.sinceMs;
-      if (hasRoom && !raw.socket.destroyed) await this.#takePlace(context);
+      if (hasRoom && !context.work.isOver) await this.#takePlace(context);
     };
     return (bytes, drained) => {
       leftMs = Math.min(this.#stallMs, leftMs + (bytes * 1_000) / BYTES_PER_SECOND_MIN);

@@ -6,7 +6,6 @@ import t from 'tap';
 import { NODE_FLAGS } from '../../../src/std/program.ts';
 import { testDatabase } from '../../support/database/database.ts';
 import { startLoadThread } from '../../support/http/load-thread.ts';
-import { counted, WITH_METRICS } from '../../support/http/metrics.ts';
 import {
   peakGrowth,
   type ServiceProcess,
@@ -184,57 +183,6 @@ fault(
       documents: documents.length,
       'p99 without': `${quantile(before, 0.99).toFixed(1)} ms`,
       'p99 with': within(quantile(during, 0.99), 2 * quantile(before, 0.99)),
-    };
-  },
-);
-
-/** Requests of which the refusals are more bytes than the system buffers for a connection. */
-const UNREAD = 12_000;
-
-const REFUSED = { name: 'prices_refusals_total', labels: { code: /^missing_credentials$/ } };
-
-fault(
-  'F51c',
-  'twice as many connections as slots, none of which reads its rejections',
-  'price requests are answered: 0 × 503',
-  async (t) => {
-    const slots = byLength(1, 4);
-    const waiting = { WAITING_MAX: '128', WAITING_MS_MAX: '500' };
-    const limits = { RUNNING_MAX: String(slots), ...waiting };
-    const service = await startServiceProcess(t, database, { ...limits, ...WITH_METRICS });
-    const prices = startLoadThread(t, service, { path: '/v3/prices/nickel', body: '{}' });
-    const enough = byLength(20, 400);
-    const sample = async () => {
-      const from = prices.answers.length;
-      await until('enough are answered', () => prices.answers.length >= from + enough);
-      return prices.answers.slice(from);
-    };
-    const connections = Array.from({ length: 2 * slots }, () => new RawConnection(t, service.port));
-    for (const { socket } of connections) {
-      socket.pause();
-      socket.write(get('/v3/me').repeat(UNREAD));
-    }
-    let [seen, calm] = [-1, 0];
-    await until('every connection is stuck', async () => {
-      const refused = await counted(service, REFUSED);
-      calm = refused === seen ? calm + 1 : 0;
-      seen = refused;
-      return calm > 50;
-    });
-    t.ok(seen < connections.length * UNREAD, `${seen} refusals went out`);
-    prices.pace({ perSecond: 50, lines: 4 });
-    await sample();
-    const during = await sample();
-    for (const { socket } of connections) socket.destroy();
-    await sample();
-    const after = await sample();
-    const refused = (await prices.stop()).filter(({ status }) => status !== 200);
-    return {
-      connections: connections.length,
-      requests: prices.answers.length,
-      rejected: within(refused.length, 0, 'requests'),
-      'p99 after': `${quantile(after, 0.99).toFixed(1)} ms`,
-      'p99 with': `${quantile(during, 0.99).toFixed(1)} ms`,
     };
   },
 );
