@@ -54,8 +54,10 @@ t.test('a full gate refuses what is no HTTP as any other does, and a body once',
   const full = { RUNNING_MAX: '1', WAITING_MAX: '0', PRICE_BOOK_BYTES: '0' };
   const service = await startListening(t, database, {
     ...full,
-    HEADERS_TIMEOUT_MS: '200',
-    REQUEST_TIMEOUT_MS: '1000',
+    // Nothing but the refusal closes the connection of the body within the time of the test.
+    REQUEST_TIMEOUT_MS: '300000',
+    STALL_TIMEOUT_MS: '600000',
+    KEEP_ALIVE_TIMEOUT_MS: '600000',
   });
   await whileLocked(database, async () => {
     const inside = await onto(t, service, postText(service, 'nickel', {}));

@@ -73,6 +73,7 @@ t.test('a third request before the first reply ends the connection at once', asy
     PRICE_BOOK_BYTES: '0',
     RUNNING_MAX: '1',
     WAITING_MAX: '0',
+    STALL_TIMEOUT_MS: '600000',
   });
   const ask = postText(service, 'nickel', {});
   await whileLocked(database, async () => {
