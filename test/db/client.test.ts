@@ -5,6 +5,7 @@ import t from 'tap';
 import { openClient } from '../../src/db/client.ts';
 import { instantOf } from '../../src/db/instant.ts';
 import { seededDatabase } from '../support/database/database.ts';
+import { tcpProxyTo } from '../support/database/tcp-proxy.ts';
 import { until } from '../support/http/sockets.ts';
 
 const options = {
@@ -63,6 +64,17 @@ t.test('a connection that breaks during a statement fails the statement alone', 
     await client.close();
     way.close();
   }
+});
+
+t.test('connections to a server that fell silent are closed without its goodbye', async (t) => {
+  const { url } = await seededDatabase(t);
+  const proxy = await tcpProxyTo(t, url);
+  const { link, close } = openClient({ ...options, url: proxy.url });
+  await link.newestRevision();
+  t.equal(proxy.count(), 2);
+  proxy.freeze();
+  await close();
+  await until('no socket is left', () => proxy.count() === 0);
 });
 
 t.test('options in the address never replace ours', async (t) => {

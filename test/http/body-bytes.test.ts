@@ -1,5 +1,7 @@
-import { IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
+import { once } from 'node:events';
+import { createServer, IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import t from 'tap';
 import { Problem } from '../../src/errors.ts';
@@ -49,6 +51,18 @@ void t.test('a body that is announced as too large is not waited for', async (t)
   const request = new IncomingMessage(new Socket());
   Object.assign(request.headers, { 'content-length': String(MOST + 1) });
   t.equal(codeOf(await endOf(new BodyBytes(request, MOST))), 'body_too_large');
+});
+
+void t.test('a body that came with the head is there before the checks', async (t) => {
+  const server = createServer((request, reply) => {
+    const body = new BodyBytes(request, MOST);
+    queueMicrotask(() => reply.end(String(body.isWhole)));
+  }).listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.end('POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}');
+  t.match(await text(client), /\r\n\r\n.*true/s);
 });
 
 void t.test('a body that breaks off is refused once, as the fault of its client', async (t) => {
