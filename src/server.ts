@@ -79,11 +79,6 @@ async function start(): Promise<void> {
   wasBannerShown = true;
 }
 
-/** Prints the end of the service on the terminal that shows the banner. */
-function printStopped(): void {
-  process.stdout.write('The service has stopped.\n');
-}
-
 const starting = start();
 const grace = closeWithGrace(
   // Signals are handled below, where a repeated Ctrl-C is detected.
@@ -94,7 +89,8 @@ const grace = closeWithGrace(
     await starting.catch(() => {});
     await lifecycle.shutDown();
     if (!err) logger?.info('the service has stopped');
-    if (wasBannerShown && !err) printStopped();
+    // On the terminal that shows the banner.
+    if (wasBannerShown && !err) process.stdout.write('The service has stopped.\n');
   },
 );
 

@@ -1,10 +1,14 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { escapeIdentifier } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
+import { onlyRow } from '../db/revisions.ts';
 import { VERSION } from '../std/program.ts';
 import { copyStatement, lineEnds, rowsOf } from './copy.ts';
 import { type ArchiveProgress, MANIFEST_FILE } from './format.ts';
@@ -17,7 +21,6 @@ import {
   type ManifestFile,
   writeManifest,
 } from './manifest.ts';
-import { openSink, type Sink, type WrittenFile } from './sink.ts';
 import { ARCHIVED, migrationsOf, type Table, tablesOf } from './tables.ts';
 
 interface ExportRequest {
@@ -60,14 +63,10 @@ function nullIfExists(error: NodeJS.ErrnoException): null {
   throw error;
 }
 
-/** Yields the bytes of a COPY and reports progress. */
-async function* withProgress(
-  run: ExportRun,
-  table: Table,
-  statement: string,
-): AsyncGenerator<Buffer> {
+/** Yields the bytes of a table as CSV, and reports progress. */
+async function* rowsWithProgress(run: ExportRun, table: Table): AsyncGenerator<Buffer> {
   const { driver, request, meter } = run;
-  for await (const bytes of driver.query(copyTo(statement))) {
+  for await (const bytes of driver.query(copyTo(copyStatement(table, request.markets)))) {
     request.signal?.throwIfAborted();
     meter.rows += lineEnds(bytes);
     const done = Math.min(meter.rows, meter.total);
@@ -76,25 +75,22 @@ async function* withProgress(
   }
 }
 
-async function writeRows(run: ExportRun, table: Table, sink: Sink): Promise<WrittenFile> {
-  const statement = copyStatement(table, run.request.markets);
-  for await (const each of withProgress(run, table, statement)) await sink.write(each);
-  return sink.finish();
-}
-
+/** Writes a table to a new file, flushed to disk, and hashes it meanwhile. */
 async function writeTable(run: ExportRun, table: Table): Promise<ManifestFile> {
-  const { folder } = run.request;
   const file = fileNameOf(table.name);
-  const sink = await openSink(join(folder, file));
-  try {
-    const written = await writeRows(run, table, sink);
-    const columns = table.columns.map(({ name, type }) => ({ name, type }));
-    const rows = run.counts.get(table.name) ?? 0;
-    return { table: table.name, file, rows, ...written, columns };
-  } catch (error) {
-    await sink.abandon();
-    throw error;
-  }
+  const out = createWriteStream(join(run.request.folder, file), { flags: 'wx', flush: true });
+  const hash = createHash('sha256');
+  const hashed = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  };
+  await pipeline(rowsWithProgress(run, table), hashed, out);
+  const columns = table.columns.map(({ name, type }) => ({ name, type }));
+  const rows = run.counts.get(table.name) ?? 0;
+  const sha256 = hash.digest('hex');
+  return { table: table.name, file, rows, bytes: out.bytesWritten, sha256, columns };
 }
 
 async function countRows(
@@ -127,8 +123,7 @@ async function writeTables(driver: pg.PoolClient, request: ExportRequest): Promi
   const migrations = await migrationsOf(driver);
   const tables = await tablesOf(driver);
   const head = await driver.query<{ epoch: string; revision: string; now: string }>(HEAD);
-  const [service] = head.rows;
-  if (!service) throw new Error('the table service has no row');
+  const service = onlyRow(head.rows);
   const counts = await countRows(driver, tables, request.markets);
   const total = [...counts.values()].reduce((sum, each) => sum + each, 0);
   const run: ExportRun = { driver, request, counts, meter: { rows: 0, total } };

@@ -5,7 +5,7 @@ import { MANIFEST_FILE } from '../archive/format.ts';
 import type { Manifest } from '../archive/manifest.ts';
 import { MARKETS } from '../catalog/markets.ts';
 import { PROGRAM } from '../std/program.ts';
-import { type CommandResult, checkKnown, command, json, repeatable } from './command.ts';
+import { type CommandResult, checkMarkets, command, json, repeatable } from './command.ts';
 import { withDatabase } from './database.ts';
 import { countText, printLines } from './output.ts';
 
@@ -15,8 +15,8 @@ interface ExportOptions {
 
 /** Named markets without duplicates; null for all markets. */
 function marketsOf(named: readonly string[]): string[] | null {
-  const slugs = MARKETS.map((each) => each.slug as string);
-  checkKnown('--market', 'market', named, slugs, `the markets are ${slugs.join(', ')}`);
+  checkMarkets(named);
+  const slugs: string[] = MARKETS.map(({ slug }) => slug);
   return named.length === 0 ? null : slugs.filter((each) => named.includes(each));
 }
 

@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
+import { MARKETS } from '../catalog/markets.ts';
 import { nearest } from '../catalog/nearest.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { printJson } from './output.ts';
@@ -86,6 +87,12 @@ export function checkKnown(
   const [near] = nearest(unknown, known, 1);
   const hint = near === undefined ? otherwise : `did you mean ${near}?`;
   throw new UsageError(`${flag} ${unknown}: there is no such ${kind}; ${hint}`);
+}
+
+/** Rejects an unknown market of `--market`. @throws UsageError */
+export function checkMarkets(given: readonly string[]): void {
+  const slugs = MARKETS.map(({ slug }) => slug);
+  checkKnown('--market', 'market', given, slugs, `the markets are ${slugs.join(', ')}`);
 }
 
 /** Name of the system account that runs a command, for the ledger and the key audit. */

@@ -35,6 +35,12 @@ export const numberIn = (revision: string): RawBuilder<string> =>
 export const requireCommit = (revision: string): RawBuilder<boolean> =>
   sql<boolean>`require_commit(${numberIn(revision)}, ${commitIdOf(revision)})`;
 
+/** The row of a query of the table `service`. @throws Error if the table is empty */
+export function onlyRow<Row>([row]: readonly Row[]): Row {
+  if (row === undefined) throw new Error('the table service has no row');
+  return row;
+}
+
 /** The newest revision of some scopes, which an answer reads and names in `$metadata`. */
 export interface Head {
   /** Newest revision that touched one of the scopes; "0" if none did. */
@@ -78,8 +84,7 @@ export async function headOf(
       left join revision on revision.number = heads.revision
       left join revision as reference on reference.number = heads.reference
     where require_commit(bounds.until, ${until && commitIdOf(until)})`.execute(db);
-  const [head] = rows;
-  if (!head) throw new Error('the table service has no row');
+  const head = onlyRow(rows);
   return { ...head, committedAt: instantOf(head.committedAt) };
 }
 
@@ -93,18 +98,14 @@ export async function newestRevision(
 ): Promise<{ readonly epoch: string; readonly revision: string }> {
   const { rows } = await sql<{ epoch: string; revision: string }>`
     select epoch, ${NEWEST} as revision from service`.execute(db);
-  const [found] = rows;
-  if (!found) throw new Error('the table service has no row');
-  return found;
+  return onlyRow(rows);
 }
 
 /** The wire format of a revision that is committed, or opened by this transaction. */
 export async function textOf(db: Kysely<Database>, number: string): Promise<string> {
   const { rows } = await sql<{ text: string }>`
     select revision_text(${number}::bigint) as text`.execute(db);
-  const [row] = rows;
-  if (!row) throw new Error('the table service has no row');
-  return row.text;
+  return onlyRow(rows).text;
 }
 
 /**
@@ -137,9 +138,7 @@ export async function findRevision(db: Kysely<Database>, text: string): Promise<
         else (select concat_ws('.', r.number, r.commit_id) from revision r
           where r.number = ${number}::bigint and s.epoch || r.commit_id = ${prefix}) end as revision
     from service s`.execute(db);
-  const [found] = rows;
-  if (!found) throw new Error('the table service has no row');
-  return found;
+  return onlyRow(rows);
 }
 
 /** The epochs before and after a renewal. */
@@ -165,8 +164,7 @@ export const renewEpoch = (db: Kysely<Database>): Promise<RenewedEpoch> =>
           (select epoch from fresh where epoch <> (select epoch from before) limit 1)
         returning epoch)
       select before.epoch as before, changed.epoch as after from before, changed`.execute(trx);
-    const [renewed] = rows;
-    if (!renewed) throw new Error('the table service has no row');
+    const renewed = onlyRow(rows);
     const { revision } = await newestRevision(trx);
     // Services run a revision check and end the requests of followers at old positions.
     await sql`select pg_notify('revision', ${numberOf(revision)})`.execute(trx);

@@ -8,6 +8,7 @@ import type {
 } from 'fastify';
 import { brokenBy, type SentBody } from '../contract/request/validate.ts';
 import { Problem } from '../errors.ts';
+import { ByteBudget } from '../std/held-bytes.ts';
 import { JsonError, parseJson } from '../std/json.ts';
 import { turn } from '../std/turns.ts';
 
@@ -21,37 +22,6 @@ const BODIES_BYTES_MAX = 67_108_864;
 
 const tooManyBodies = (): Problem =>
   new Problem('overloaded', 'Too many bodies are being received; try again after Retry-After');
-
-/** Part of them for one principal, or for a network whose principals are unknown. */
-const SHARE = 1 / 4;
-
-/** Bounds the bytes of bodies in memory, until the answers to their requests are sent. */
-class BodyBudget {
-  readonly #bytesMax: number;
-  readonly #held = new Map<string, number>();
-  #bytes = 0;
-
-  /** @param bytesMax bytes of all bodies */
-  constructor(bytesMax = BODIES_BYTES_MAX) {
-    this.#bytesMax = bytesMax;
-  }
-
-  /** Takes bytes for a holder; false if there are too few left for it. */
-  take(holder: string, bytes: number): boolean {
-    const held = (this.#held.get(holder) ?? 0) + bytes;
-    if (this.#bytes + bytes > this.#bytesMax || held > this.#bytesMax * SHARE) return false;
-    this.#held.set(holder, held);
-    this.#bytes += bytes;
-    return true;
-  }
-
-  giveBack(holder: string, bytes: number): void {
-    const left = (this.#held.get(holder) ?? 0) - bytes;
-    if (left > 0) this.#held.set(holder, left);
-    else this.#held.delete(holder);
-    this.#bytes -= bytes;
-  }
-}
 
 const tooLarge = (bytesMax: number): Problem =>
   new Problem('body_too_large', `Send at most ${bytesMax} bytes, in several requests if need be`);
@@ -77,7 +47,7 @@ function free({ buffer, length }: Buffer): void {
  */
 export class BodyBytes {
   readonly #bytesMax: number;
-  readonly #budget: BodyBudget;
+  readonly #budget: ByteBudget;
   readonly #holder: string;
   readonly #contentLength: number;
   /** The received bytes, followed by free space. */
@@ -87,7 +57,12 @@ export class BodyBytes {
   readonly #end = Promise.withResolvers<Buffer>();
 
   /** @param bytesMax maximum size; the bytes of a larger body are discarded */
-  constructor(request: IncomingMessage, most: number, budget = new BodyBudget(), holder = '') {
+  constructor(
+    request: IncomingMessage,
+    most: number,
+    budget = new ByteBudget(BODIES_BYTES_MAX),
+    holder = '',
+  ) {
     this.#bytesMax = most;
     this.#budget = budget;
     this.#holder = holder;
@@ -179,7 +154,7 @@ export function receiveBody(
   most: number,
   holderOf: (request: FastifyRequest) => string,
 ): onRequestHookHandler {
-  const budget = new BodyBudget();
+  const budget = new ByteBudget(BODIES_BYTES_MAX);
   return (request, _reply, done) => {
     if (!hasBody(request.raw)) return done();
     const body = new BodyBytes(request.raw, most, budget, holderOf(request));

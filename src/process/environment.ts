@@ -74,11 +74,8 @@ export async function ownSecret(dataDir: string, name: string): Promise<string> 
   return (await readFile(file, 'utf8')).trim();
 }
 
-/** The secret of development tokens, used only with the embedded database and no JWT setting. */
-const developmentSecret = (dataDir: string): Promise<string> => ownSecret(dataDir, 'jwt-secret');
-
 /** Adds the development secret to the settings if neither a database nor a JWT setting is given. */
 export async function withDevelopmentSecret(config: Config): Promise<Config> {
   if (config.DATABASE_URL !== undefined || hasTokenSetting(config)) return config;
-  return Object.freeze({ ...config, JWT_SECRET: await developmentSecret(config.DATA_DIR) });
+  return Object.freeze({ ...config, JWT_SECRET: await ownSecret(config.DATA_DIR, 'jwt-secret') });
 }

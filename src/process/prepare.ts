@@ -46,11 +46,6 @@ async function renewDemoKey({ db }: Client): Promise<DemoKey> {
   return own;
 }
 
-/** Revokes the key of a stopping service. */
-async function revokeDemoKey({ db }: Client, id: string): Promise<void> {
-  await revokeKey(db, id, 'the service that showed it stopped');
-}
-
 /** A database that is ready for the service, and the settings to use with it. */
 interface Prepared {
   readonly config: Config;
@@ -143,7 +138,8 @@ export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<P
     if (ownKey === null) return;
     const { id } = ownKey;
     // The database may be stopped already.
-    await withWriter(chosen, config, (writer) => revokeDemoKey(writer, id)).catch(() => {});
+    const revoke = ({ db }: Client) => revokeKey(db, id, 'the service that showed it stopped');
+    await withWriter(chosen, config, revoke).catch(() => {});
   });
   if (!chosen.isEmbedded) {
     const usageUrl = config.USAGE_DATABASE_URL;

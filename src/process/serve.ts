@@ -86,8 +86,8 @@ const openReader = ({ url, config, logger }: ServeOptions): Client =>
 const USAGE_CONNECTIONS = 2;
 
 /** Opens separate connections to the primary, so that requests can use their whole pool. */
-function openUsage(url: string, logger: Logger): Client {
-  const client = openClient({
+const openUsage = (url: string, logger: Logger): Client =>
+  openClient({
     url,
     connectionsMax: USAGE_CONNECTIONS,
     acquireTimeoutMs: 5_000,
@@ -96,8 +96,6 @@ function openUsage(url: string, logger: Logger): Client {
     applicationName: 'commodity-prices usage',
     onError: logConnectionLoss(logger),
   });
-  return client;
-}
 
 interface ServeOptions {
   readonly config: Config;

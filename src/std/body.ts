@@ -81,7 +81,7 @@ const drained = (stream: Writable): Promise<void> =>
  * HTTP/1.0, an orderly close would mark the end of a complete body (RFC 9112, section 6.3).
  */
 function resetUnframed(destination: NodeJS.WritableStream): void {
-  if (!(destination instanceof ServerResponse) || destination.chunkedEncoding) return;
+  if (!(destination instanceof ServerResponse) || destination.req.httpVersion !== '1.0') return;
   // Injected requests have no socket.
   if (destination.socket instanceof Socket) destination.socket.resetAndDestroy();
 }

@@ -4,24 +4,13 @@ export const UNHELD_BYTES = 65_536;
 /** Share of the budget for one holder, so that none can take it from the others. */
 const SHARE = 1 / 4;
 
-/** The memory that one holder has for an object, and how often it was granted. */
-interface Held {
-  readonly bytes: number;
-  count: number;
-}
-
-/** Gives held memory back. Call it once. */
-type GiveBack = () => void;
-
-/**
- * Budget of the memory that answers hold until their clients have read them: everything beyond the
- * slices that are being written.
- */
-export class HeldBytes {
+/** Budget of bytes, of which one holder has at most a share. */
+export class ByteBudget {
   readonly #bytesMax: number;
-  readonly #holders = new Map<string, { bytes: number; readonly objects: Map<object, Held> }>();
+  readonly #held = new Map<string, number>();
   #bytes = 0;
 
+  /** @param bytesMax bytes of all holders */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
@@ -36,28 +25,67 @@ export class HeldBytes {
     return this.#bytesMax * SHARE;
   }
 
+  /** Takes bytes for a holder; false if there are too few left for it. */
+  take(holder: string, bytes: number): boolean {
+    const held = (this.#held.get(holder) ?? 0) + bytes;
+    if (this.#bytes + bytes > this.#bytesMax || held > this.shareMax) return false;
+    this.#held.set(holder, held);
+    this.#bytes += bytes;
+    return true;
+  }
+
+  giveBack(holder: string, bytes: number): void {
+    const left = (this.#held.get(holder) ?? 0) - bytes;
+    if (left > 0) this.#held.set(holder, left);
+    else this.#held.delete(holder);
+    this.#bytes -= bytes;
+  }
+}
+
+/** Gives held memory back. Call it once. */
+type GiveBack = () => void;
+
+/**
+ * Budget of the memory that answers hold until their clients have read them: everything beyond the
+ * slices that are being written.
+ */
+export class HeldBytes {
+  readonly #budget: ByteBudget;
+  /** The objects of each holder, and how often it holds them. */
+  readonly #holders = new Map<string, Map<object, number>>();
+
+  constructor(bytesMax: number) {
+    this.#budget = new ByteBudget(bytesMax);
+  }
+
+  /** Bytes that are held now. */
+  get bytes(): number {
+    return this.#budget.bytes;
+  }
+
+  /** Most bytes of one holder. */
+  get shareMax(): number {
+    return this.#budget.shareMax;
+  }
+
   /**
    * Grants memory to a holder; null beyond the budget or the holder's share.
    * @param of the object in this memory, which counts once for each holder
    */
   hold(name: string, bytes: number, of: object = {}): GiveBack | null {
-    const holder = this.#holders.get(name) ?? { bytes: 0, objects: new Map<object, Held>() };
-    const held = holder.objects.get(of) ?? { bytes, count: 0 };
-    if (held.count === 0) {
-      if (this.#bytes + bytes > this.#bytesMax || holder.bytes + bytes > this.shareMax) return null;
-      holder.objects.set(of, held);
-      this.#holders.set(name, holder);
-      holder.bytes += bytes;
-      this.#bytes += bytes;
-    }
-    held.count += 1;
+    const counts = this.#holders.get(name) ?? new Map<object, number>();
+    const count = counts.get(of) ?? 0;
+    if (count === 0 && !this.#budget.take(name, bytes)) return null;
+    this.#holders.set(name, counts.set(of, count + 1));
     return () => {
-      held.count -= 1;
-      if (held.count > 0) return;
-      holder.objects.delete(of);
-      holder.bytes -= held.bytes;
-      this.#bytes -= held.bytes;
-      if (holder.objects.size === 0) this.#holders.delete(name);
+      const left = (counts.get(of) ?? 0) - 1;
+      if (left > 0) {
+        counts.set(of, left);
+        return;
+      }
+      counts.delete(of);
+      if (counts.size === 0) this.#holders.delete(name);
+      this.#budget.giveBack(name, bytes);
     };
   }
 }

@@ -4,7 +4,9 @@ import { connect, createServer, type Socket } from 'node:net';
 import t from 'tap';
 import { openClient } from '../../src/db/client.ts';
 import { instantOf } from '../../src/db/instant.ts';
+import { SocketClient } from '../../src/db/link/socket-client.ts';
 import { seededDatabase } from '../support/database/database.ts';
+import { tcpProxyTo } from '../support/database/tcp-proxy.ts';
 import { until } from '../support/http/sockets.ts';
 
 const options = {
@@ -63,6 +65,21 @@ t.test('a connection that breaks during a statement fails the statement alone', 
     await client.close();
     way.close();
   }
+});
+
+t.test('a connection to a server that fell silent is closed without its goodbye', async (t) => {
+  const { url } = await seededDatabase(t);
+  const proxy = await tcpProxyTo(t, url);
+  const client = new SocketClient({ connectionString: proxy.url });
+  await client.connect();
+  proxy.freeze();
+  let isEnded = false;
+  client.on('error', () => {});
+  client.on('end', () => {
+    isEnded = true;
+  });
+  client.destroySocket();
+  await until('the connection ends', () => isEnded);
 });
 
 t.test('options in the address never replace ours', async (t) => {

@@ -1,5 +1,7 @@
-import { IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
+import { once } from 'node:events';
+import { createServer, IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import t from 'tap';
 import { Problem } from '../../src/errors.ts';
@@ -49,6 +51,27 @@ void t.test('a body that is announced as too large is not waited for', async (t)
   const request = new IncomingMessage(new Socket());
   Object.assign(request.headers, { 'content-length': String(MOST + 1) });
   t.equal(codeOf(await endOf(new BodyBytes(request, MOST))), 'body_too_large');
+});
+
+void t.test('pieces that came with the head are taken one by one, and never queued', async (t) => {
+  const server = createServer(async (request, reply) => {
+    const body = new BodyBytes(request, MOST);
+    let queued = 0;
+    request.on('data', () => {
+      queued = Math.max(queued, request.readableLength);
+    });
+    reply.end(`${(await body.whole).length} bytes, ${queued} queued`);
+  }).listen(0, '127.0.0.1');
+  // With a listener, Node parses all bytes of a read in one callback.
+  server.on('connection', (socket) => socket.on('data', () => {}));
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const pieces = `${'1\r\nx\r\n'.repeat(100)}0\r\n\r\n`;
+  client.end(
+    `POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n${pieces}`,
+  );
+  t.match(await text(client), '100 bytes, 0 queued');
 });
 
 void t.test('a body that breaks off is refused once, as the fault of its client', async (t) => {

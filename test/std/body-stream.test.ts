@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import fc from 'fast-check';
+import { fastify } from 'fastify';
 import t from 'tap';
 import { BodyStream } from '../../src/std/body.ts';
 
@@ -74,4 +75,21 @@ t.test('others run between the writes of a body that is taken at once', async (t
   isOver = true;
   t.equal(writes.length, 16);
   t.ok(most <= 2, `${most} writes in one turn, ${Math.round(performance.now() - begun)} ms in all`);
+});
+
+t.test('Fastify sends a body by its own pipe', async (t) => {
+  let isPiped = false;
+  class Observed extends BodyStream {
+    override pipe<T extends NodeJS.WritableStream>(destination: T): T {
+      isPiped = true;
+      return super.pipe(destination);
+    }
+  }
+  const app = fastify();
+  t.teardown(() => app.close());
+  app.get('/', (_request, reply) =>
+    reply.send(new Observed({ batches: [[Buffer.from('a'), Buffer.from('b')]], bytes: 2 })),
+  );
+  t.equal((await app.inject('/')).body, 'ab');
+  t.ok(isPiped);
 });

@@ -1,12 +1,10 @@
-import { MARKETS } from '../../catalog/markets.ts';
-import { nearest } from '../../catalog/nearest.ts';
 import type { BatchChange } from '../../ingest/ledger/history.ts';
 import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo.ts';
 import { type Batch, readLog } from '../../ingest/load/batches.ts';
 import type { Values } from '../../ingest/staging/change-set.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { command, json, option, required } from '../command.ts';
+import { checkMarkets, command, json, option, required } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
 import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
@@ -16,14 +14,6 @@ function wholeOf(text: string, what: string): number {
   const number = Number(text);
   if (/^[1-9]\d{0,8}$/.test(text)) return number;
   throw new UsageError(`${what} is a whole number from 1 on, not "${text.slice(0, 64)}"`);
-}
-
-function marketOf(slug: string | undefined): string | null {
-  if (slug === undefined) return null;
-  const slugs = MARKETS.map((each) => each.slug);
-  if (slugs.some((each) => each === slug)) return slug;
-  const [hint] = nearest(slug, slugs, 1);
-  throw new UsageError(`--market: there is no such market${hint ? `; did you mean ${hint}?` : ''}`);
 }
 
 /** Counts of a batch that are not zero. */
@@ -73,7 +63,8 @@ Examples:
   async run({ limit, market }: { limit: string; market?: string }) {
     const most = wholeOf(limit, '--limit');
     // One more row shows whether there are further batches.
-    const asked = { limit: most + 1, market: marketOf(market) };
+    if (market !== undefined) checkMarkets([market]);
+    const asked = { limit: most + 1, market: market ?? null };
     const found = await withDatabase(({ db }) => readLog(db, asked));
     const batches = found.slice(0, most);
     return { data: batches, print: () => printBatches(batches, found.length > most) };

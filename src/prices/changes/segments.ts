@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { instantOf } from '../../db/instant.ts';
-import { NEWEST, requireCommit } from '../../db/revisions.ts';
+import { NEWEST, onlyRow, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 
 /** The newest revision and change of the feed. */
@@ -75,9 +75,7 @@ export async function tipOf(db: Kysely<Database>, after: string | null): Promise
       (select json_object_agg(slug, id) from market) as markets,
       (${startOf(after)})::text as start
     from service s`.execute(db);
-  const [tip] = rows;
-  if (!tip) throw new Error('the table service has no row');
-  return tip;
+  return onlyRow(rows);
 }
 
 /** Consecutive changes that one revision made to one price. */
