@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
+import { connect } from 'node:net';
 import t from 'tap';
+import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { lockWaits, whileLocked } from '../support/database/lock-waits.ts';
+import { startServiceProcess } from '../support/http/service-process.ts';
 import {
   getText,
   postText,
@@ -150,4 +153,31 @@ t.test('open addresses are refused beyond their own bound, health addresses neve
     const answers = await Promise.all(connections.map((each) => each.ended()));
     t.same([...new Set(answers.flatMap(statusesIn))].sort(), statuses, path);
   }
+});
+
+t.test('a next request with the last byte of a large answer is answered', async (t) => {
+  const bulk = await testDatabase(t);
+  await fill(bulk, { prices: 60, points: 1_500 });
+  const { port, key } = await startServiceProcess(t, bulk);
+  const text = postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } });
+  const socket = connect(port, '127.0.0.1');
+  let [answers, left] = [0, 0];
+  socket.on('data', (bytes) => {
+    if (left === 0) {
+      const head = bytes.toString('latin1').split('\r\n\r\n', 1)[0] ?? '';
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+      // Only kept answers have a length.
+      left = length > 0 ? head.length + 4 + length : Number.POSITIVE_INFINITY;
+    }
+    left -= bytes.length;
+    const isWhole = left === 0 || bytes.toString('latin1').endsWith('\r\n0\r\n\r\n');
+    if (!isWhole) return;
+    left = 0;
+    answers += 1;
+    if (answers === 300) socket.end();
+    else socket.write(text);
+  });
+  socket.write(text);
+  await new Promise((resolve) => socket.once('close', resolve));
+  t.equal(answers, 300);
 });

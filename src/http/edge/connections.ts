@@ -32,12 +32,17 @@ function destroyCheaply(socket: Socket): void {
 /**
  * The open connections. Each answers one request at a time: a second request before the reply to
  * the first is not answered, and closes the connection after that reply (RFC 9112, section 9.3.2).
+ *
+ * A client may have the whole reply, and send its next request, before the event loop reports that
+ * the last bytes were written. So a request that follows an ended reply is answered.
  */
 export class Connections {
   /** The reply under way, or sent before its request arrived completely; null for neither. */
   readonly replies = new Map<Duplex, ServerResponse | null>();
   /** Connections that close after their reply. */
   readonly #closing = new WeakSet<Duplex>();
+  /** Connections whose last bytes of an ended reply are not reported as written. */
+  readonly #flushing = new WeakSet<Duplex>();
   readonly #isStopping: () => boolean;
 
   /** @param isStopping true from the time when each reply closes its connection */
@@ -68,7 +73,7 @@ export class Connections {
       const { socket } = request;
       if (!socket.writable) return;
       const earlier = this.replies.get(socket);
-      if (earlier && !earlier.closed) {
+      if (earlier && !this.#isSent(earlier, socket)) {
         // Node parses the 64 KiB that it reads at once, and keeps each request until the close.
         if (this.#closing.has(socket)) destroyCheaply(socket);
         else this.close(socket);
@@ -78,7 +83,7 @@ export class Connections {
       }
       this.replies.set(socket, reply);
       if (this.#isStopping()) reply.shouldKeepAlive = false;
-      reply.once('close', () => this.#onReplyEnd(request));
+      reply.once('close', () => this.#onReplyEnd(request, reply));
       handle(request, reply);
     };
   }
@@ -94,9 +99,18 @@ export class Connections {
     }
   }
 
-  #onReplyEnd(request: IncomingMessage): void {
+  /** True if a client may have the whole reply. */
+  #isSent(reply: ServerResponse, socket: Socket): boolean {
+    if (reply.closed) return true;
+    if (!reply.writableEnded || this.#flushing.has(socket)) return false;
+    this.#flushing.add(socket);
+    reply.once('close', () => this.#flushing.delete(socket));
+    return true;
+  }
+
+  #onReplyEnd(request: IncomingMessage, reply: ServerResponse): void {
     const { socket } = request;
-    if (!this.replies.has(socket)) return;
+    if (this.replies.get(socket) !== reply) return;
     if (!request.complete) {
       // After the bytes that arrive in the same turn.
       setImmediate(() => {
