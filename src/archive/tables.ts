@@ -1,6 +1,10 @@
-import { DEFAULT_MIGRATION_LOCK_TABLE, DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import type pg from 'pg';
-import { FOLDER, migrationNames } from '../db/migrate/migrations.ts';
+import {
+  FOLDER,
+  MIGRATION_LOCK_TABLE,
+  MIGRATION_TABLE,
+  migrationNames,
+} from '../db/migrate/migrations.ts';
 import { ArchiveRefusal } from './manifest.ts';
 
 /** A table of archives. */
@@ -77,8 +81,8 @@ export const EXCLUDED_TABLES: Readonly<Record<string, string>> = {
   write_lock: 'has no rows',
   seal_lock: 'has no rows',
   access_scope: 'written by the migrate command',
-  [DEFAULT_MIGRATION_TABLE]: 'the manifest names the migrations',
-  [DEFAULT_MIGRATION_LOCK_TABLE]: 'the manifest names the migrations',
+  [MIGRATION_TABLE]: 'the manifest names the migrations',
+  [MIGRATION_LOCK_TABLE]: 'the manifest names the migrations',
   migration_file: 'the manifest names the migrations',
 };
 
@@ -142,9 +146,7 @@ export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
  * @throws ArchiveRefusal if a newer version ran some of them: it may have created other tables
  */
 export async function migrationsOf(driver: pg.ClientBase): Promise<string[]> {
-  const { rows } = await driver.query<{ name: string }>(
-    `select name from ${DEFAULT_MIGRATION_TABLE}`,
-  );
+  const { rows } = await driver.query<{ name: string }>(`select name from ${MIGRATION_TABLE}`);
   const known = await migrationNames(FOLDER);
   const names = rows.map((row) => row.name).sort();
   const unknown = names.filter((each) => !known.includes(each));

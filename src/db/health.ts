@@ -1,8 +1,7 @@
 import { type Kysely, sql } from 'kysely';
-import { DEFAULT_MIGRATION_LOCK_TABLE } from 'kysely/migration';
 import { instantOf } from './instant.ts';
 import type { Link } from './link/link.ts';
-import { isSchemaCurrent } from './migrate/migrations.ts';
+import { isSchemaCurrent, MIGRATION_LOCK_TABLE } from './migrate/migrations.ts';
 import type { NewestRevision } from './newest-revision.ts';
 import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
@@ -134,7 +133,7 @@ export async function accountOf(db: Kysely<Database>): Promise<SessionAccount> {
           then 'may open revisions' end
       ], null) end as excess,
       array(select relname::text from tables
-        where not has_table_privilege(oid, 'select') and relname <> ${DEFAULT_MIGRATION_LOCK_TABLE}
+        where not has_table_privilege(oid, 'select') and relname <> ${MIGRATION_LOCK_TABLE}
         order by relname) as unreadable
     from me, writable`.execute(db);
   const [account] = rows;

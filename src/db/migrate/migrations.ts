@@ -10,10 +10,16 @@ import {
   PostgresQueryCompiler,
   sql,
 } from 'kysely';
-import { DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
+import { DEFAULT_MIGRATION_LOCK_TABLE, DEFAULT_MIGRATION_TABLE } from 'kysely/migration';
 import { MARKETS } from '../../catalog/markets.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Database } from '../schema.ts';
+
+/** Kysely's table of the migrations that ran, and that of its lock. */
+export const [MIGRATION_TABLE, MIGRATION_LOCK_TABLE] = [
+  DEFAULT_MIGRATION_TABLE,
+  DEFAULT_MIGRATION_LOCK_TABLE,
+] as const;
 
 /** The migrations of this version. */
 export const FOLDER = new URL('../../../migrations/', import.meta.url);
@@ -91,13 +97,13 @@ export const createFileTable = (db: AnyDatabase): Promise<unknown> =>
 
 /** The migrations that ran, by name; empty for a new database. */
 export async function migrationRuns(db: AnyDatabase): Promise<readonly MigrationRun[]> {
-  if (!(await exists(db, DEFAULT_MIGRATION_TABLE))) return [];
+  if (!(await exists(db, MIGRATION_TABLE))) return [];
   const hashes = (await exists(db, 'migration_file'))
     ? sql`(select sha256 from migration_file f where f.name = m.name)`
     : sql`null`;
   const { rows } = await sql<MigrationRun>`
     select name, "timestamp" as "executedAt", ${hashes} as sha256
-    from ${sql.table(DEFAULT_MIGRATION_TABLE)} m order by name`.execute(db);
+    from ${sql.table(MIGRATION_TABLE)} m order by name`.execute(db);
   return rows;
 }
 
@@ -224,9 +230,9 @@ async function hasCatalog(db: Kysely<Database>): Promise<boolean> {
  * database of a newer version is current as well.
  */
 export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
-  if (!(await exists(db, DEFAULT_MIGRATION_TABLE))) return false;
+  if (!(await exists(db, MIGRATION_TABLE))) return false;
   const ran = await sql<{ name: string }>`
-    select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db);
+    select name from ${sql.table(MIGRATION_TABLE)}`.execute(db);
   const names = new Set(ran.rows.map((each) => each.name));
   const needed = await migrationNames(FOLDER);
   return needed.every((name) => names.has(name)) && (await hasCatalog(db));
