@@ -10,7 +10,7 @@ import {
 import { isSchemaCurrent } from '../migrate/migrations.ts';
 import type { Database } from '../schema.ts';
 import { SEED_FORMAT } from './format.ts';
-import { writeReference } from './reference.ts';
+import { writeReference } from './reference-data.ts';
 import {
   BATCH_NAMES,
   digestOf,

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { openRevision, withSession } from '../../db/connection.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import {
   type Batch,
   inChangeTransaction,

@@ -3,7 +3,7 @@ import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import type { Client } from '../../db/client.ts';
 import { type Connection, withSession } from '../../db/connection.ts';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import { codesOf, LoadRefused } from '../load/classify.ts';
 import { openLoad, runLoad } from '../load/load.ts';
 import { type ChangeRequest, type Load, newLoad } from '../load/request.ts';
@@ -16,7 +16,7 @@ import type { PointRecord } from '../records/source-record.ts';
 import { type Listed, listChanges, stageRange, type ValueChange } from '../staging/change-set.ts';
 import { compareValues, markForComparison } from '../staging/compare.ts';
 import { rejectDuplicates, rejectMissing, rejectUnknown } from '../staging/rejections.ts';
-import { resolveSeries } from '../staging/series.ts';
+import { resolveSeries } from '../staging/staged-series.ts';
 
 /**
  * The points to withdraw: points of one price, or those that a CSV file of codes and dates names.

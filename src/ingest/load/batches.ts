@@ -3,7 +3,7 @@ import { type Connection, inApplyTransaction } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import type { ChangeRequest, LoadCounts, OpenedLoad } from './request.ts';
 
 /** A new row of the ledger. */

@@ -1,6 +1,6 @@
+import type { Trx } from '../descriptions/known-names.ts';
 import { currencyName } from '../descriptions/new-names.ts';
 import { classifyPrices } from '../descriptions/prices.ts';
-import type { Trx } from '../descriptions/reference.ts';
 import { type Listed, listChanges, PREVIEW_MAX } from '../staging/change-set.ts';
 import {
   compareValues,
@@ -21,7 +21,7 @@ import {
   rejectUndescribed,
   rejectUnknown,
 } from '../staging/rejections.ts';
-import { markDescribed, markRefused, resolveSeries } from '../staging/series.ts';
+import { markDescribed, markRefused, resolveSeries } from '../staging/staged-series.ts';
 import type { Load, LoadPreview } from './request.ts';
 
 /** Rolls the transaction back; the problems of the load state why. */

@@ -5,9 +5,9 @@ import { instantOf } from '../../db/instant.ts';
 import { textOf } from '../../db/revisions.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import { writeCurrencies, writeSource } from '../descriptions/new-names.ts';
 import { writePrices } from '../descriptions/prices.ts';
-import type { Trx } from '../descriptions/reference.ts';
 import { openFormat } from '../formats/formats.ts';
 import { DATE_MIN, isDay } from '../parsing/dates.ts';
 import type { FileFormat } from '../records/format.ts';
@@ -15,8 +15,8 @@ import { type LoadErrorCode, problemOf } from '../records/load-error.ts';
 import { RejectsFile } from '../records/rejects-file.ts';
 import { openSource, type SourceFile } from '../records/source-file.ts';
 import { writeChanges, writeCoverage } from '../staging/change-set.ts';
-import { resolveCreated } from '../staging/series.ts';
 import { DROP_STAGING_TABLES, stage } from '../staging/stage.ts';
+import { resolveCreated } from '../staging/staged-series.ts';
 import {
   type BatchEntry,
   type EarlierBatch,

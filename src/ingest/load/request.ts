@@ -10,8 +10,8 @@ import type { SourceFile } from '../records/source-file.ts';
 import { type Listed, POINTS, ratesOf, type ValueChange } from '../staging/change-set.ts';
 import type { ClassifiedCounts, NewValues } from '../staging/compare.ts';
 import { SeriesQuotations } from '../staging/quotations.ts';
-import { SeriesNames, SeriesRanges } from '../staging/series.ts';
 import type { StagedFile } from '../staging/stage.ts';
+import { SeriesNames, SeriesRanges } from '../staging/staged-series.ts';
 import type { Bounds } from '../staging/validate.ts';
 
 /** Progress of a load: it hashes, reads, compares and writes. */

@@ -13,6 +13,10 @@ import type {
   RateRecord,
   SourceRecord,
 } from '../records/source-record.ts';
+import { DayReader, Fault, isEmpty, plainText, shownText, type TableRow } from './fields.ts';
+import { mappingOf, type TableMapping } from './mapping.ts';
+import { Preamble } from './preamble.ts';
+import type { Mapping } from './schema.ts';
 import {
   type ColumnNaming,
   lettersAndNames,
@@ -20,11 +24,7 @@ import {
   namesOfText,
   pointColumnsOf,
   TableColumns,
-} from './columns.ts';
-import { DayReader, Fault, isEmpty, plainText, shownText, type TableRow } from './fields.ts';
-import { mappingOf, type TableMapping } from './mapping.ts';
-import { Preamble } from './preamble.ts';
-import type { Mapping } from './schema.ts';
+} from './value-columns.ts';
 import { PointReader, RateReader } from './values.ts';
 
 /** Properties of a file besides its rows. */

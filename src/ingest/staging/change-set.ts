@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import type { RatePublisher } from '../records/format.ts';
 
 /** Entries kept of each list in a preview; all entries are counted. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import { type ChangeTarget, firstOf, type Listed } from './change-set.ts';
 import type { StagedFile } from './stage.ts';
 

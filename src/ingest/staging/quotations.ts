@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import type { Descriptions } from '../descriptions/descriptions.ts';
-import { type ReferenceData, readReference, type Trx } from '../descriptions/reference.ts';
+import { type ReferenceData, readReference, type Trx } from '../descriptions/known-names.ts';
 import { problemOf } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { Quotation } from '../records/source-record.ts';

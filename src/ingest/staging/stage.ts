@@ -18,7 +18,7 @@ import type { ChangeTarget } from './change-set.ts';
 import { CopyRows, type ParsedValue, parsedValue } from './copy-rows.ts';
 import { PlainPoints } from './plain-points.ts';
 import type { SeriesQuotations } from './quotations.ts';
-import type { SeriesNames, SeriesRanges } from './series.ts';
+import type { SeriesNames, SeriesRanges } from './staged-series.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
 
 /**

@@ -3,7 +3,7 @@ import { matchKey } from '../../catalog/match-key.ts';
 import { dayText } from '../../std/days.ts';
 import { exactPower } from '../../std/decimal.ts';
 import type { Descriptions } from '../descriptions/descriptions.ts';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import type { ExactDecimal } from '../parsing/decimals.ts';
 import { Refusal } from '../records/load-error.ts';
 import { ownCopy } from '../records/texts.ts';
