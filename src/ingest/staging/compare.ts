@@ -67,15 +67,8 @@ const isOutdated = ({ target, format, vintage }: StagedFile) => sql`
           and w.format = any(${format.lineage}::text[])))`;
 
 /**
- * Compares the values of marked series with the current ones and fills `load_change`. The state of
- * each value is what the load would do with it:
- *
- * - `new`: there is no current value. `withdrawn`: the value was withdrawn and the edition is not
- *   newer than the withdrawal, so it stays withdrawn.
- * - `same`, `changed`, or `outdated` if a newer edition holds the current value.
- * - `fixed`: a current value between those of the file, needed for the comparison of neighbours.
- * - `gone`: a current value to withdraw. `missing`: there is no value to withdraw.
- * - `duplicate`: a second value for the same date in the file.
+ * Compares the values of marked series with the current ones and fills `load_change`. Each value gets
+ * a `ChangeState`.
  */
 export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
   const { target, vintage, mayJump } = load;
@@ -182,15 +175,15 @@ const RESULTING_VALUES = sql`
   from pg_temp.load_series u where u.is_compared and u.after is not null`;
 
 /**
- * Lists the series whose greatest value exceeds the least one times the factor. In all other series
+ * Lists the series whose highest value exceeds the lowest one times the factor. In all other series
  * no value jumps. The factor is greater than 1, so a series with a negative value is listed, and
  * one with a zero among other values. This query costs much less than a comparison of neighbours.
  */
 async function seriesThatMayJump(trx: Trx, factor: string): Promise<readonly number[]> {
   const { rows } = await sql<{ series_no: number }>`
     select series_no from (
-      select series_no, least(low, mid, low_before, mid_before) as least,
-        greatest(mid, high, mid_before, high_before) as greatest
+      select series_no, least(low, mid, low_before, mid_before) as lowest,
+        greatest(mid, high, mid_before, high_before) as highest
       from pg_temp.load_change
       union all
       select series_no, least(before[1], before[2], after[1], after[2]),
@@ -198,7 +191,7 @@ async function seriesThatMayJump(trx: Trx, factor: string): Promise<readonly num
       from pg_temp.load_series where is_compared and (before is not null or after is not null)
     ) as bounds
     group by series_no
-    having max(greatest) > min(least) * ${factor}::numeric`.execute(trx);
+    having max(highest) > min(lowest) * ${factor}::numeric`.execute(trx);
   return rows.map(({ series_no }) => series_no);
 }
 

@@ -66,8 +66,8 @@ export class SeriesRanges {
   private readonly first: number[] = [];
   private readonly last: number[] = [];
   private readonly newest: number[] = [];
-  private readonly low: number[] = [];
-  private readonly high: number[] = [];
+  private readonly lowest: number[] = [];
+  private readonly highest: number[] = [];
   private readonly ascending: boolean[] = [];
   private readonly smooth: boolean[] = [];
   private readonly factor: number;
@@ -99,15 +99,17 @@ export class SeriesRanges {
       if (day <= (this.newest[number] as number)) this.ascending[number] = false;
       if (day < (this.first[number] as number)) this.first[number] = day;
       if (day > (this.last[number] as number)) this.last[number] = day;
-      const least = Math.min(lowest, this.low[number] as number);
-      const most = Math.max(highest, this.high[number] as number);
+      const lowestOfBoth = Math.min(lowest, this.lowest[number] as number);
+      const highestOfBoth = Math.max(highest, this.highest[number] as number);
       // This test is approximate. The database compares exactly every series that is not surely
       // smooth.
-      if (!(least > 0 && most <= least * this.factor)) this.smooth[number] = false;
+      if (!(lowestOfBoth > 0 && highestOfBoth <= lowestOfBoth * this.factor)) {
+        this.smooth[number] = false;
+      }
     }
     this.newest[number] = day;
-    this.low[number] = lowest;
-    this.high[number] = highest;
+    this.lowest[number] = lowest;
+    this.highest[number] = highest;
   }
 
   /** True if the values are sorted by series and date. */
@@ -150,12 +152,12 @@ export async function resolveSeries(
   await sql`
     insert into pg_temp.load_series (series_no, name, key, described, id,
       rows, first_date, last_date, is_ascending, is_smooth)
-    select s.place - 1, s.name, s.key, s.described, known.id,
-      s.rows, s.first, s.last, s.ascending, s.smooth
+    select f.place - 1, f.name, f.key, f.described, known.id,
+      f.rows, f.first, f.last, f.ascending, f.smooth
     from unnest(${names}::text[], ${keys}::text[], ${described}::boolean[], ${rows}::bigint[],
         ${first}::date[], ${last}::date[], ${ascending}::boolean[], ${smooth}::boolean[])
-      with ordinality as s (name, key, described, rows, first, last, ascending, smooth, place)
-    left join (${target.ids}) as known on known.key = s.key`.execute(trx);
+      with ordinality as f (name, key, described, rows, first, last, ascending, smooth, place)
+    left join (${target.ids}) as known on known.key = f.key`.execute(trx);
   // Temporary tables are not analysed automatically, and joins without statistics are planned
   // badly.
   await sql`analyze pg_temp.load_value (series_no, date), pg_temp.load_series`.execute(trx);
