@@ -4,13 +4,8 @@ import type { Client } from '../../db/client.ts';
 import { openRevision, withSession } from '../../db/connection.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Trx } from '../descriptions/known-names.ts';
-import {
-  type Batch,
-  inChangeTransaction,
-  nextBatch,
-  readBatch,
-  writeBatch,
-} from '../load/batches.ts';
+import { withLockOrSnapshot } from '../load/apply.ts';
+import { type Batch, nextBatch, readBatch, writeBatch } from '../load/batches.ts';
 import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../load/request.ts';
 import {
   changedTargets,
@@ -237,7 +232,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
   withSession(client, request.signal, (connection) =>
-    inChangeTransaction(connection, request, async (trx) => {
+    withLockOrSnapshot(connection, request, async (trx) => {
       const report = await undoIn(trx, request);
       await sql.raw(DROP_STAGING_TABLES).execute(trx);
       return report;

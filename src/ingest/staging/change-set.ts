@@ -77,7 +77,7 @@ export const valueChange = ({ code, date, low, mid, high, ...row }: ValueRow): V
   after: valuesOf(low, mid, high),
 });
 
-/** What a load or undo does with a value in `load_change`. */
+/** The effect of a load or undo on a value in `load_change`. */
 type ChangeState =
   /** Publishes it: there is no current value. */
   | 'new'
