@@ -15,6 +15,12 @@ import {
 } from './known-names.ts';
 import { type NewName, newNames, writeNewNames } from './new-names.ts';
 
+/*
+ * The descriptions of prices in a file: collected while it is read (`descriptions.ts`),
+ * then compared with stored prices and names (`known-names.ts`), and written with the new names
+ * (`new-names.ts`).
+ */
+
 /** Immutable columns of a price: column → field. */
 const IDENTITY: Readonly<Record<string, string>> = {
   market_id: 'market',

@@ -21,6 +21,12 @@ import { DROP_STAGING_TABLES, STAGING_TABLES } from '../staging/stage.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
 import { pricesChangedIn, removedIn, restoreRows, stageUndone } from './history.ts';
 
+/*
+ * The ledger: each change of data is a batch, and a batch can be shown (`history.ts`) and undone.
+ * An undo stages the reversal of a revision, unless later revisions depend on it (`conflicts.ts`).
+ * A withdrawal is a load whose file names points (`withdraw.ts`).
+ */
+
 interface NamedPrice {
   readonly code: string;
   readonly name: string;

@@ -1,7 +1,6 @@
-import { type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import { type Connection, openRevision, withWriteLock } from '../../db/connection.ts';
 import { textOf } from '../../db/revisions.ts';
-import type { Database } from '../../db/schema.ts';
 import type { Trx } from '../descriptions/known-names.ts';
 import { writeCurrencies, writeSource } from '../descriptions/new-names.ts';
 import { writePrices } from '../descriptions/prices.ts';
@@ -55,7 +54,7 @@ async function writeRevision(
 }
 
 /** The ledger row of a load. */
-const entryOf = (
+export const entryOf = (
   { request, format, file, formatName, sha256, vintage, reason, startedAt }: StagedLoad,
   counts: LoadCounts,
 ): BatchEntry => ({
@@ -69,18 +68,6 @@ const entryOf = (
   startedAt,
   counts,
 });
-
-/** Records a refused load in the ledger, in a transaction of its own. @returns its batch */
-export const recordRefusal = (
-  db: Kysely<Database>,
-  load: StagedLoad,
-  counts: LoadCounts,
-): Promise<number> =>
-  db.transaction().execute(async (trx) => {
-    const id = await nextBatch(trx);
-    await writeBatch(trx, id, 'refused', null, entryOf(load, counts));
-    return id;
-  });
 
 /** Enough to sort and hash millions of rows in memory instead of temporary files. */
 const WORK_MEMORY = sql`set local work_mem = '128MB'`;

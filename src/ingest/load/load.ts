@@ -4,15 +4,26 @@ import type { Trx } from '../descriptions/known-names.ts';
 import { openFormat } from '../formats/formats.ts';
 import { Problems } from '../records/problems.ts';
 import { RejectsFile } from '../records/rejects-file.ts';
-import { openSource, type SourceFile } from '../records/source-file.ts';
+import { openSource } from '../records/source-file.ts';
 import { writeCoverage } from '../staging/change-set.ts';
-import { recordRefusal, withLockOrSnapshot, write } from './apply.ts';
-import { type EarlierBatch, earlierBatch } from './batches.ts';
+import { entryOf, withLockOrSnapshot, write } from './apply.ts';
+import { type EarlierBatch, earlierBatch, nextBatch, writeBatch } from './batches.ts';
 import { classify } from './classify.ts';
 import { inPhases, open, requireReference } from './open.ts';
 import type { LoadRefused, OpenedLoad, StagedLoad } from './phases.ts';
 import { type LoadReport, type LoadRequest, NO_COUNTS } from './request.ts';
 import { stage } from './stage.ts';
+
+/*
+ * A load in its phases. The value of each phase extends the one before (`phases.ts`).
+ *
+ *   open       OpenedLoad       file, format, start time            open.ts, ../formats
+ *   stage      StagedLoad       valid values in staging tables      stage.ts, ../staging
+ *   classify   ClassifiedLoad   new, changed and rejected values    classify.ts, ../descriptions
+ *   write      a batch          in one revision                     apply.ts, batches.ts
+ *
+ * No lock is held until the file is staged. The comparison and the writes are one transaction.
+ */
 
 /**
  * Loads a file completely, in one transaction and one revision, or not at all. Readers see the data
@@ -30,7 +41,7 @@ export async function load(client: Client, request: LoadRequest): Promise<LoadRe
     const format = request.reader ?? (await openFormat(request.format));
     const opened = await open(connection, { request, formatName: request.format, format, file });
     const earlier = await earlierBatch(connection.db, opened);
-    if (earlier) return alreadyLoaded(earlier, file, new Problems());
+    if (earlier) return alreadyLoaded(earlier, opened, new Problems());
     return RejectsFile.during(request.rejects, file, async (rejects) => {
       const staged = await stage(connection, opened, new Problems(rejects), request);
       request.onProgress?.({ step: 'comparing', rows: staged.rowsRead, ...file.meter });
@@ -46,9 +57,9 @@ export async function load(client: Client, request: LoadRequest): Promise<LoadRe
 
 /** Classifies and writes a staged load, unless the same file was loaded meanwhile. */
 async function apply(trx: Trx, staged: StagedLoad, request: LoadRequest): Promise<LoadReport> {
-  const { file, problems, vintage, target } = staged;
+  const { problems, vintage, target } = staged;
   const earlier = request.dryRun ? null : await earlierBatch(trx, staged);
-  if (earlier) return alreadyLoaded(earlier, file, problems);
+  if (earlier) return alreadyLoaded(earlier, staged, problems);
   const classified = await classify(trx, staged, request);
   const { counts, preview } = classified;
   if (request.dryRun) return reportOf('previewed', staged, { counts, preview });
@@ -60,11 +71,17 @@ async function apply(trx: Trx, staged: StagedLoad, request: LoadRequest): Promis
   return reportOf(status, staged, { ...written, counts, preview });
 }
 
-/** Records a refused load in the ledger; a dry run is not recorded. */
+/** Records a refused load in the ledger, in a transaction of its own; but not a dry run. */
 async function refuse({ db }: Connection, { load }: LoadRefused): Promise<LoadReport> {
-  const counts = { ...NO_COUNTS, rows: load.rowsRead, rejected: load.problems.rejected };
-  const batch = load.request.dryRun ? null : await recordRefusal(db, load, counts);
-  return reportOf('refused', load, { batch, counts, preview: load.preview ?? null });
+  const { problems, request, rowsRead, preview = null } = load;
+  const counts = { ...NO_COUNTS, rows: rowsRead, rejected: problems.rejected };
+  const record = async (trx: Trx): Promise<number> => {
+    const batch = await nextBatch(trx);
+    await writeBatch(trx, batch, 'refused', null, entryOf(load, counts));
+    return batch;
+  };
+  const batch = request.dryRun ? null : await db.transaction().execute(record);
+  return reportOf('refused', load, { batch, counts, preview });
 }
 
 /** Number of written rows after which table statistics are outdated. */
@@ -86,7 +103,7 @@ async function refreshStatistics(
 /** The report on a file that an earlier batch loaded. */
 const alreadyLoaded = (
   { id, vintage }: EarlierBatch,
-  file: SourceFile,
+  { file }: OpenedLoad,
   problems: Problems,
 ): LoadReport => reportOf('already-loaded', { file, problems, vintage }, { batch: id });
 

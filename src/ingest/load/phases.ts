@@ -9,8 +9,8 @@ import type { Bounds } from '../staging/validate.ts';
 import type { LoadCounts, LoadPreview, LoadRequest } from './request.ts';
 
 /*
- * A load, or a withdrawal, after each of its phases. A phase adds its results and changes none of
- * those before. Only `problems` collects, from the staging on.
+ * A load or withdrawal after each of its phases. Nothing is assigned later. Only `problems`
+ * collects, from the staging on.
  */
 
 /** A load whose file is open. */

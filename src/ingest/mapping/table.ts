@@ -27,6 +27,12 @@ import {
 } from './value-columns.ts';
 import { PointReader, RateReader } from './values.ts';
 
+/*
+ * A table as its mapping describes it: a checked mapping (`mapping.ts`), the lines above the values
+ * (`preamble.ts`), the columns that it names (`value-columns.ts`), then a record for each value of
+ * a row (`values.ts`).
+ */
+
 /** Properties of a file besides its rows. */
 interface TableSource {
   namesOf(header: TableRow | null): ColumnNaming;

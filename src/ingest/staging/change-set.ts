@@ -3,17 +3,14 @@ import type { Trx } from '../descriptions/known-names.ts';
 import type { RatePublisher } from '../records/format.ts';
 
 /*
- * Aliases of tables in the statements of this folder:
+ * Aliases in the statements of this folder:
  *
- *     v   a value of the file, in `load_value`; in an undo, a value that the revision changed
- *     u   its series, in `load_series`
- *     f   what the file states of a value or series, with columns of other tables
- *     c   a compared value, in `load_change`
- *     n   the current value with which it is compared
- *     s   a current row of `series` or `fx_rate`
- *     h   a row of a history table
- *     p   a price        r   a currency
- *     b   a batch        o   the coverage of a batch
+ *   v  a value of the file; in an undo, a value that the revision changed    load_value
+ *   u  its series                                                            load_series
+ *   f  what the file states of a value or series
+ *   c  a compared value, and n the current value with which it is compared   load_change
+ *   s  a current row, and h an earlier one                    series, fx_rate, their history
+ *   p, r, b, o  a price, a currency, a batch, the coverage of a batch
  */
 
 /** Entries kept of each list in a preview; all entries are counted. */
@@ -77,28 +74,20 @@ export const valueChange = ({ code, date, low, mid, high, ...row }: ValueRow): V
   after: valuesOf(low, mid, high),
 });
 
-/** The effect of a load or undo on a value in `load_change`. */
+/**
+ * The effect of a load or undo on a value in `load_change`:
+ *
+ * - `new` publishes it, `changed` corrects the current value, `gone` withdraws it.
+ * - `same`, `outdated` and `withdrawn` change nothing: the current value is equal, a newer edition
+ *   holds it, or it was withdrawn and the edition is not newer than the withdrawal.
+ * - `fixed` is a current value between those of the file, with which neighbours are compared.
+ * - `duplicate`, `refused` and `missing` reject it: the file has a value for the same date before,
+ *   a rule forbids it (corrections, jumps, rejected descriptions), or nothing is there to withdraw.
+ */
 type ChangeState =
-  /** Publishes it: there is no current value. */
-  | 'new'
-  /** Corrects the current value. */
-  | 'changed'
-  /** Withdraws the current value. */
-  | 'gone'
-  /** Nothing: the current value is equal. */
-  | 'same'
-  /** Nothing: a newer edition holds the current value. */
-  | 'outdated'
-  /** Nothing: it was withdrawn, and the edition is not newer than the withdrawal. */
-  | 'withdrawn'
-  /** Nothing: a current value between those of the file, with which neighbours are compared. */
-  | 'fixed'
-  /** Rejects it: the file has a value for the same date before. */
-  | 'duplicate'
-  /** Rejects it: a correction or jump without permission, or beside a rejected description. */
-  | 'refused'
-  /** Rejects it: there is no current value to withdraw. */
-  | 'missing';
+  | ('new' | 'changed' | 'gone')
+  | ('same' | 'outdated' | 'withdrawn' | 'fixed')
+  | ('duplicate' | 'refused' | 'missing');
 
 /**
  * Lists the changes of one state in `load_change`. A load names prices as its file does; a

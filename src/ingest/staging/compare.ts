@@ -17,7 +17,7 @@ const neighbour = (target: ChangeTarget, side: 'before' | 'after') => sql`(
       and ${side === 'before' ? sql`s.date < u.first_date` : sql`s.date > u.last_date`}
     order by s.date ${side === 'before' ? sql`desc` : sql`asc`} limit 1) as n)`;
 
-/** Series that are compared: those with possible conflicts, also those with possible jumps, or all. */
+/** The series that are compared: those with possible conflicts, with possible jumps, or all. */
 type ComparedSeries = 'conflicts' | 'conflicts and jumps' | 'all';
 
 /**
@@ -78,8 +78,8 @@ const isOutdated = ({ target, format, vintage }: ComparedEdition) => sql`
           and w.format = any(${format.lineage}::text[])))`;
 
 /**
- * Compares the values of marked series with the current ones and fills `load_change`. Each value gets
- * a `ChangeState`.
+ * Compares the values of marked series with the current ones and fills `load_change`. Each value
+ * gets a `ChangeState`.
  */
 export async function compareValues(
   trx: Trx,

@@ -20,6 +20,13 @@ import { SeriesQuotations } from './quotations.ts';
 import { SeriesNames, SeriesRanges } from './staged-series.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
 
+/*
+ * The staging tables, which hold a file before it is compared: its values (this file), its series
+ * (`staged-series.ts`), the values to compare and their states (`compare.ts`). Then values are
+ * rejected (`rejections.ts`) and the others written (`change-set.ts`). All statements with these
+ * tables are in this folder.
+ */
+
 /** Drops the staging tables; a reused connection would keep them. */
 export const DROP_STAGING_TABLES =
   'drop table if exists pg_temp.load_value, pg_temp.load_series, pg_temp.load_change';
