@@ -129,7 +129,7 @@ function nameOf(selection: Exclude<Selection, { file: string }>): string {
   return `${code}${from === null ? '' : ` from ${from}`}${to === null ? '' : ` to ${to}`}`;
 }
 
-/** A placeholder for the file, if the command line names the points. */
+/** A placeholder for the file, without a path, if the command line names the points. */
 const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFile => ({
   path: '',
   name: nameOf(selection),
@@ -214,9 +214,7 @@ export async function withdraw(
     status: 'refused',
     ...NOT_WRITTEN,
     points: { total: 0, shown: [] },
-    errors: problems
-      .inOrder()
-      .map((problem) => ({ file: 'file' in selection ? file.path : null, ...problem })),
+    errors: problems.inOrder().map((problem) => ({ file: file.path || null, ...problem })),
     errorsTotal: problems.total,
   });
   return inPhases(client, { file, signal }, refused, async (connection) => {

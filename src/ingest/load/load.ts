@@ -33,9 +33,9 @@ import { stage } from './stage.ts';
  *   changed then
  */
 export async function load(client: Client, request: LoadRequest): Promise<LoadReport> {
-  request.signal?.throwIfAborted();
-  const file = await openSource(request.file);
   const { signal } = request;
+  signal?.throwIfAborted();
+  const file = await openSource(request.file);
   return inPhases(client, { file, signal }, refuse, async (connection) => {
     await requireReference(connection);
     const format = request.reader ?? (await openFormat(request.format));
@@ -71,7 +71,7 @@ async function apply(trx: Trx, staged: StagedLoad, request: LoadRequest): Promis
   return reportOf(status, staged, { ...written, counts, preview });
 }
 
-/** Records a refused load in the ledger, in a transaction of its own; but not a dry run. */
+/** Records a refused load in the ledger, in a transaction of its own. A dry run is not recorded. */
 async function refuse({ db }: Connection, { load }: LoadRefused): Promise<LoadReport> {
   const { problems, request, rowsRead, preview = null } = load;
   const counts = { ...NO_COUNTS, rows: rowsRead, rejected: problems.rejected };
