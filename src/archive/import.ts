@@ -8,7 +8,7 @@ import type pg from 'pg';
 import { escapeIdentifier } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Client } from '../db/client.ts';
-import { inApplyTransaction, liftLimits, withSession } from '../db/connection.ts';
+import { liftLimits, withSession, withWriteLock } from '../db/connection.ts';
 import { chunksOf } from '../std/chunks.ts';
 import { columnList, lineEnds } from './copy.ts';
 import type { ArchiveProgress } from './format.ts';
@@ -261,7 +261,7 @@ export async function importArchive(client: Client, request: ImportRequest): Pro
       const total = manifest.files.reduce((sum, each) => sum + each.rows, 0);
       const run: ImportRun = { driver, request, manifest, files, meter: { rows: 0, total } };
       await checkSums(run);
-      await inApplyTransaction(db, () => writeAll(run, tables));
+      await withWriteLock(db, () => writeAll(run, tables));
       // The data is committed. If this fails, autovacuum does it later.
       await refreshStatistics(driver).catch(() => {});
     });

@@ -67,7 +67,7 @@ const GROUPS = {
     summary: 'load a file of prices or exchange rates',
     description: 'Loads a file of prices or exchange rates, and reports what was loaded.',
     load: async () => {
-      const { addLoadCommands } = await import('./load/load.ts');
+      const { addLoadCommands } = await import('./load/load-commands.ts');
       return addLoadCommands;
     },
   },

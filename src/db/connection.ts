@@ -77,7 +77,7 @@ const attemptIn = <T>(
  * session.
  * @throws LockedOutError if another session holds the lock for longer
  */
-export async function inApplyTransaction<T>(
+export async function withWriteLock<T>(
   db: Kysely<Database>,
   work: (trx: Transaction<Database>) => Promise<T>,
   onHeld: OnHeld = () => {},

@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { inApplyTransaction } from './connection.ts';
+import { withWriteLock } from './connection.ts';
 import { instantOf } from './instant.ts';
 import type { Database } from './schema.ts';
 
@@ -154,7 +154,7 @@ interface RenewedEpoch {
  * Waits for a running writer; does not block readers.
  */
 export const renewEpoch = (db: Kysely<Database>): Promise<RenewedEpoch> =>
-  inApplyTransaction(db, async (trx) => {
+  withWriteLock(db, async (trx) => {
     const { rows } = await sql<{ before: string; after: string }>`
       with before as materialized (select epoch from service),
       fresh as materialized (

@@ -4,7 +4,7 @@ import t from 'tap';
 import { Descriptions } from '../../src/ingest/descriptions/descriptions.ts';
 import { Refusal } from '../../src/ingest/records/load-error.ts';
 import { Problems } from '../../src/ingest/records/problems.ts';
-import { SeriesNames } from '../../src/ingest/staging/series.ts';
+import { SeriesNames } from '../../src/ingest/staging/staged-series.ts';
 
 setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');

@@ -35,7 +35,7 @@ function encoded(code: string, value: ParsedValue): string {
 function byRecord({ recordsOf }: PointLines, problems: Problems, bytes: Buffer): string | null {
   const before = problems.total;
   const records = recordsOf(1, bytes);
-  const validator = new Validator(BOUNDS, problems, false);
+  const validator = new Validator(BOUNDS, problems, 'all');
   const [record] = records as readonly PointRecord[];
   if (records.length !== 1 || !record || validator.codeFails(record)) return null;
   const value = validator.point(record);

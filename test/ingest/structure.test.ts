@@ -41,3 +41,14 @@ t.test('only staging names the staging tables', async (t) => {
     [],
   );
 });
+
+t.test('the main export of each file of load stands before its helpers', async (t) => {
+  const inLoad = files.filter(({ folder }) => folder === 'load');
+  t.ok(inLoad.length > 5);
+  const first = /^(export )?(?:async )?(?:function|const \w+ = (?:async )?\()/m;
+  const wrong = inLoad.filter(({ text }) => first.exec(text) && !first.exec(text)?.[1]);
+  t.same(
+    wrong.map(({ path }) => path),
+    [],
+  );
+});

@@ -1,16 +1,11 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { type SampleMarket, sampleMarkets } from '../../../seeds/sample.ts';
 import type { Client } from '../client.ts';
-import {
-  type Connection,
-  inApplyTransaction,
-  openRevision,
-  withConnection,
-} from '../connection.ts';
+import { type Connection, openRevision, withConnection, withWriteLock } from '../connection.ts';
 import { isSchemaCurrent } from '../migrate/migrations.ts';
 import type { Database } from '../schema.ts';
 import { SEED_FORMAT } from './format.ts';
-import { writeReference } from './reference.ts';
+import { writeReference } from './reference-data.ts';
 import {
   BATCH_NAMES,
   digestOf,
@@ -102,10 +97,10 @@ async function seedSample(
 ): Promise<SampleReport & { corrected: number }> {
   const { db } = connection;
   const series = sampleSeries(markets);
-  const added = await inApplyTransaction(db, (trx) =>
+  const added = await withWriteLock(db, (trx) =>
     writeSample(trx, connection, markets, series, onProgress),
   );
-  const corrected = await inApplyTransaction(db, (trx) => writeCorrections(trx, series));
+  const corrected = await withWriteLock(db, (trx) => writeCorrections(trx, series));
   return { ...added, corrected };
 }
 
@@ -123,9 +118,7 @@ export async function seed(client: Client, options: SeedOptions = {}): Promise<S
   }
   return withConnection(client.pool, async (connection) => {
     const markets = await sampleMarkets();
-    const reference = await inApplyTransaction(connection.db, (trx) =>
-      writeReference(trx, markets),
-    );
+    const reference = await withWriteLock(connection.db, (trx) => writeReference(trx, markets));
     const sample = referenceOnly ? null : await seedSample(connection, markets, onProgress);
     // After a bulk load, the planner and index-only scans would otherwise wait for autovacuum.
     if (sample && sample.points + sample.corrected > 0) await connection.driver.query(VACUUM);

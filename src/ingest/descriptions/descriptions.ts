@@ -12,7 +12,7 @@ import {
   type ValueRecord,
 } from '../records/source-record.ts';
 import { INVALID_LABEL, isLabel, specificationOf } from '../records/texts.ts';
-import { KIND_OF, type ReferenceData, type ReferenceRow } from './reference.ts';
+import { KIND_OF, type ReferenceData, type ReferenceRow } from './known-names.ts';
 
 /**
  * Most prices, products and dimension values that one file may describe; they are held in memory.

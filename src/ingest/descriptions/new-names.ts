@@ -6,7 +6,7 @@ import type { RatePublisher } from '../records/format.ts';
 import type { Problems } from '../records/problems.ts';
 import type { ProductRecord, ValueRecord } from '../records/source-record.ts';
 import { INVALID_LABEL, isLabel } from '../records/texts.ts';
-import { addTo, KIND_OF, type ReferenceData, type Trx } from './reference.ts';
+import { addTo, KIND_OF, type ReferenceData, type Trx } from './known-names.ts';
 
 /** A product or dimension value that a file declares and the database lacks. */
 export type NewName =

@@ -6,14 +6,20 @@ import type { Problems } from '../records/problems.ts';
 import type { PriceRecord } from '../records/source-record.ts';
 import { specificationOf } from '../records/texts.ts';
 import { type DescribedColumns, type Descriptions, describedColumns } from './descriptions.ts';
-import { type NewName, newNames, writeNewNames } from './new-names.ts';
 import {
   KIND_OF,
   type ReferenceData,
   type ReferenceRow,
   readReference,
   type Trx,
-} from './reference.ts';
+} from './known-names.ts';
+import { type NewName, newNames, writeNewNames } from './new-names.ts';
+
+/*
+ * The descriptions of prices in a file: collected while it is read (`descriptions.ts`),
+ * then compared with stored prices and names (`known-names.ts`), and written with the new names
+ * (`new-names.ts`).
+ */
 
 /** Immutable columns of a price: column → field. */
 const IDENTITY: Readonly<Record<string, string>> = {

@@ -1,5 +1,10 @@
 import type { FileFormat } from '../records/format.ts';
 
+/*
+ * A format reads a file of one publisher or kind as a stream of records. It validates the layout of
+ * the file, not its values.
+ */
+
 /** A kind of file that can be loaded. */
 interface Loadable {
   readonly title: string;

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { columnName } from '../../catalog/dimensions.ts';
-import { KIND_OF, type Trx } from '../descriptions/reference.ts';
+import { KIND_OF, type Trx } from '../descriptions/known-names.ts';
 import type { Batch } from '../load/batches.ts';
 import { STAGED_CHANGES } from '../staging/change-set.ts';
 import { type RowTable, removedIn } from './history.ts';

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { rowsOf, withSession } from '../../db/connection.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import { CHANGEABLE, CHANGEABLE_COLUMNS, listOf } from '../descriptions/prices.ts';
-import type { Trx } from '../descriptions/reference.ts';
 import { type Batch, readBatch } from '../load/batches.ts';
 import { stageReversal, type ValueRow, type Values, valueChange } from '../staging/change-set.ts';
 

@@ -3,14 +3,9 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { openRevision, withSession } from '../../db/connection.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import type { Trx } from '../descriptions/reference.ts';
-import {
-  type Batch,
-  inChangeTransaction,
-  nextBatch,
-  readBatch,
-  writeBatch,
-} from '../load/batches.ts';
+import type { Trx } from '../descriptions/known-names.ts';
+import { withLockOrSnapshot } from '../load/apply.ts';
+import { type Batch, nextBatch, readBatch, writeBatch } from '../load/batches.ts';
 import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../load/request.ts';
 import {
   changedTargets,
@@ -25,6 +20,12 @@ import {
 import { DROP_STAGING_TABLES, STAGING_TABLES } from '../staging/stage.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
 import { pricesChangedIn, removedIn, restoreRows, stageUndone } from './history.ts';
+
+/*
+ * The ledger: each change of data is a batch, and a batch can be shown (`history.ts`) and undone.
+ * An undo stages the reversal of a revision, unless later revisions depend on it (`conflicts.ts`).
+ * A withdrawal is a load whose file names points (`withdraw.ts`).
+ */
 
 interface NamedPrice {
   readonly code: string;
@@ -237,7 +238,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
  */
 export const undo = (client: Client, request: UndoRequest): Promise<UndoReport> =>
   withSession(client, request.signal, (connection) =>
-    inChangeTransaction(connection, request, async (trx) => {
+    withLockOrSnapshot(connection, request, async (trx) => {
       const report = await undoIn(trx, request);
       await sql.raw(DROP_STAGING_TABLES).execute(trx);
       return report;

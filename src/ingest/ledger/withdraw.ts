@@ -2,21 +2,24 @@ import { createHash } from 'node:crypto';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import type { Client } from '../../db/client.ts';
-import { type Connection, withSession } from '../../db/connection.ts';
-import type { Trx } from '../descriptions/reference.ts';
-import { codesOf, LoadRefused } from '../load/classify.ts';
-import { openLoad, runLoad } from '../load/load.ts';
-import { type ChangeRequest, type Load, newLoad } from '../load/request.ts';
+import type { Trx } from '../descriptions/known-names.ts';
+import { NO_PRICE_CHANGES } from '../descriptions/prices.ts';
+import { withLockOrSnapshot, write } from '../load/apply.ts';
+import { codesOf } from '../load/classify.ts';
+import { inPhases, open } from '../load/open.ts';
+import { type ClassifiedLoad, LoadRefused, type StagedLoad } from '../load/phases.ts';
+import { type ChangeRequest, NO_COUNTS } from '../load/request.ts';
+import { stage } from '../load/stage.ts';
 import { csvRows, type SourceRow } from '../parsing/rows.ts';
 import type { FileFormat, ReadContext } from '../records/format.ts';
 import { type LoadProblem, problemOf, Refusal } from '../records/load-error.ts';
-import type { Problems } from '../records/problems.ts';
+import { Problems } from '../records/problems.ts';
 import { openSource, type SourceFile } from '../records/source-file.ts';
 import type { PointRecord } from '../records/source-record.ts';
 import { type Listed, listChanges, stageRange, type ValueChange } from '../staging/change-set.ts';
 import { compareValues, markForComparison } from '../staging/compare.ts';
 import { rejectDuplicates, rejectMissing, rejectUnknown } from '../staging/rejections.ts';
-import { resolveSeries } from '../staging/series.ts';
+import { resolveSeries } from '../staging/staged-series.ts';
 
 /**
  * The points to withdraw: points of one price, or those that a CSV file of codes and dates names.
@@ -44,6 +47,8 @@ export type WithdrawnPoints = Listed<WithdrawnPoint>;
 interface WithdrawalRequest extends ChangeRequest<WithdrawnPoints> {
   readonly selection: Selection;
 }
+
+const NOT_WRITTEN = { batch: null, revision: null };
 
 /** Result of a withdrawal. */
 export interface WithdrawalReport {
@@ -124,7 +129,7 @@ function nameOf(selection: Exclude<Selection, { file: string }>): string {
   return `${code}${from === null ? '' : ` from ${from}`}${to === null ? '' : ` to ${to}`}`;
 }
 
-/** A placeholder for the file, if the command line names the points. */
+/** A placeholder for the file, without a path, if the command line names the points. */
 const withoutFile = (selection: Exclude<Selection, { file: string }>): SourceFile => ({
   path: '',
   name: nameOf(selection),
@@ -166,57 +171,30 @@ async function stageNamedRange(
  */
 async function classifyWithdrawal(
   trx: Trx,
-  load: Load,
+  load: StagedLoad,
   selection: Selection,
-): Promise<WithdrawnPoints> {
-  const { problems, target, places } = load;
-  const context = { trx, target, problems, places };
-  if (problems.refuses) throw new LoadRefused();
+): Promise<ClassifiedLoad<WithdrawnPoints>> {
+  const { problems, target } = load;
+  const context = { ...load, trx };
+  if (problems.refuses) throw new LoadRefused(load);
   if ('from' in selection) await stageNamedRange(trx, selection, problems);
   else {
-    await resolveSeries(trx, load.series, load.ranges, load.descriptions, target);
+    await resolveSeries(trx, load, target);
     await rejectUnknown(context, 'unknown_code', () => codesOf(trx));
-    await markForComparison(trx, load);
-    await compareValues(trx, load);
+    await markForComparison(trx, target, 'all');
+    await compareValues(trx, load, 'all');
     await rejectDuplicates(context);
     await rejectMissing(context);
   }
-  if (problems.refuses) throw new LoadRefused();
+  if (problems.refuses) throw new LoadRefused(load);
   const { total, shown } = await listChanges(trx, 'gone');
   if (total === 0) {
     problems.refuse(problemOf('empty_file', 'The file names no points', {}));
-    throw new LoadRefused();
+    throw new LoadRefused(load);
   }
-  load.counts = { ...load.counts, rows: total, withdrawn: total };
-  return { total, shown: shown.map(({ after: _, ...point }) => point) };
-}
-
-async function withdrawOn(
-  connection: Connection,
-  file: SourceFile,
-  { selection, onPreview, ...request }: WithdrawalRequest,
-): Promise<WithdrawalReport> {
-  const loadRequest = { ...request, file: file.path, jumpFactor: '2', acceptJumps: true };
-  const opened = await openLoad(connection, file, loadRequest, 'withdraw', formatOf(selection));
-  const load = newLoad(opened, null);
-  // The vintage prevents older editions from publishing the points again.
-  load.vintage = opened.startedAt.slice(0, 10);
-  let points: WithdrawnPoints = { total: 0, shown: [] };
-  const { status, batch, revision } = await runLoad(connection, load, async (trx) => {
-    points = await classifyWithdrawal(trx, load, selection);
-    await onPreview?.(points);
-  });
-  const { problems } = load;
-  const path = 'file' in selection ? file.path : null;
-  const errors = problems.inOrder().map((problem) => ({ file: path, ...problem }));
-  return {
-    status: status as WithdrawalReport['status'],
-    batch,
-    revision,
-    points,
-    errors,
-    errorsTotal: problems.total,
-  };
+  const counts = { ...NO_COUNTS, rows: total, withdrawn: total };
+  const preview = { total, shown: shown.map(({ after: _, ...point }) => point) };
+  return { ...load, currencies: [], prices: NO_PRICE_CHANGES, counts, preview };
 }
 
 /**
@@ -230,11 +208,28 @@ export async function withdraw(
   client: Client,
   request: WithdrawalRequest,
 ): Promise<WithdrawalReport> {
-  const { selection, signal } = request;
+  const { selection, dryRun, signal } = request;
   const file = 'file' in selection ? await openSource(selection.file) : withoutFile(selection);
-  try {
-    return await withSession(client, signal, (connection) => withdrawOn(connection, file, request));
-  } finally {
-    await file.close();
-  }
+  const refused = (_: unknown, { load: { problems } }: LoadRefused): WithdrawalReport => ({
+    status: 'refused',
+    ...NOT_WRITTEN,
+    points: { total: 0, shown: [] },
+    errors: problems.inOrder().map((problem) => ({ file: file.path || null, ...problem })),
+    errorsTotal: problems.total,
+  });
+  return inPhases(client, { file, signal }, refused, async (connection) => {
+    const format = formatOf(selection);
+    const opened = await open(connection, { request, formatName: 'withdraw', format, file });
+    // The vintage prevents older editions from publishing the points again.
+    const rules = { values: 'none', vintage: opened.startedAt.slice(0, 10) } as const;
+    const staged = await stage(connection, opened, new Problems(), rules);
+    return withLockOrSnapshot(connection, request, async (trx) => {
+      const classified = await classifyWithdrawal(trx, staged, selection);
+      const { preview: points } = classified;
+      await request.onPreview?.(points);
+      const written = dryRun ? NOT_WRITTEN : await write(trx, classified);
+      const status = dryRun ? 'previewed' : 'applied';
+      return { status, ...written, points, errors: [], errorsTotal: 0 };
+    });
+  });
 }

@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely';
-import { type Connection, inApplyTransaction } from '../../db/connection.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import type { Trx } from '../descriptions/reference.ts';
-import type { ChangeRequest, LoadCounts, OpenedLoad } from './request.ts';
+import type { Trx } from '../descriptions/known-names.ts';
+import type { OpenedLoad } from './phases.ts';
+import type { LoadCounts } from './request.ts';
 
 /** A new row of the ledger. */
 export interface BatchEntry {
@@ -20,27 +20,6 @@ export interface BatchEntry {
   readonly counts: LoadCounts;
   /** The batch that an undo reverses. */
   readonly undoes?: number;
-}
-
-/** Enough to sort and hash millions of rows in memory instead of temporary files. */
-const WORK_MEMORY = sql`set local work_mem = '128MB'`;
-
-/**
- * Runs a change in one transaction under the write lock. A dry run reads one snapshot and blocks no
- * writer.
- */
-export function inChangeTransaction<T>(
-  { db }: Connection,
-  { dryRun, onHeld }: Pick<ChangeRequest<never>, 'dryRun' | 'onHeld'>,
-  work: (trx: Trx) => Promise<T>,
-): Promise<T> {
-  const withMemory = async (trx: Trx): Promise<T> => {
-    await WORK_MEMORY.execute(trx);
-    return work(trx);
-  };
-  return dryRun
-    ? db.transaction().setIsolationLevel('repeatable read').execute(withMemory)
-    : inApplyTransaction(db, withMemory, onHeld);
 }
 
 /** Reserves the number of a batch, so that its rows can refer to it before it is written. */

@@ -1,6 +1,7 @@
+import type { Trx } from '../descriptions/known-names.ts';
 import { currencyName } from '../descriptions/new-names.ts';
-import { classifyPrices } from '../descriptions/prices.ts';
-import type { Trx } from '../descriptions/reference.ts';
+import { classifyPrices, type PriceChanges } from '../descriptions/prices.ts';
+import { problemOf } from '../records/load-error.ts';
 import { type Listed, listChanges, PREVIEW_MAX } from '../staging/change-set.ts';
 import {
   compareValues,
@@ -21,23 +22,64 @@ import {
   rejectUndescribed,
   rejectUnknown,
 } from '../staging/rejections.ts';
-import { markDescribed, markRefused, resolveSeries } from '../staging/series.ts';
-import type { Load, LoadPreview } from './request.ts';
+import { markDescribed, markRefused, resolveSeries } from '../staging/staged-series.ts';
+import { type ClassifiedLoad, LoadRefused, type StagedLoad } from './phases.ts';
+import type { LoadPreview, LoadRequest } from './request.ts';
 
-/** Rolls the transaction back; the problems of the load state why. */
-export class LoadRefused extends Error {
-  override readonly name = 'Refused';
+/** A staged load in the transaction that classifies it, and the permissions of its request. */
+interface Classifying extends RejectionContext, StagedLoad {
+  readonly mayCorrect: boolean;
+  /** Largest factor between neighbouring values; null if values may jump. */
+  readonly jumpFactor: string | null;
 }
 
-/** Rejects rates of unknown currencies, and finds the currencies to add. */
-async function classifyCurrencies(context: RejectionContext, load: Load): Promise<void> {
-  const { trx } = context;
+/**
+ * Classifies a staged load and reports all of its problems. Writes nothing to the database.
+ * @throws LoadRefused if a problem refuses the load
+ */
+export async function classify(
+  trx: Trx,
+  staged: StagedLoad,
+  { allowCorrections, acceptJumps, jumpFactor, onPreview }: LoadRequest,
+): Promise<ClassifiedLoad> {
+  const { format, problems, descriptions, rowsRead, rows } = staged;
+  const mayCorrect = allowCorrections === true && staged.reason !== null;
+  const load = { ...staged, trx, mayCorrect, jumpFactor: acceptJumps ? null : jumpFactor };
+  if (rowsRead === 0 && descriptions.count === 0 && problems.total === 0) {
+    problems.refuse(problemOf('empty_file', 'The file holds no values', {}));
+  }
+  await resolveSeries(trx, staged, staged.target);
+  const currencies = format.source ? await classifyCurrencies(load) : [];
+  const prices = await classifyPrices(trx, descriptions, mayCorrect, problems);
+  if (!format.source) await checkDescriptions(load, prices);
+  await checkQuotations(trx, staged, problems);
+  await compare(load, prices);
+  if (!problems.rejects && problems.refuses) {
+    problems.rejected = rowsRead - rows + (await countFaulty(load, mayCorrect));
+  }
+  const counts = {
+    rows: rowsRead,
+    ...(await countValues(trx)),
+    rejected: problems.rejected,
+    pricesAdded: prices.created.length,
+    pricesChanged: prices.changed.length,
+  };
+  const preview = await previewOf(trx, { currencies, prices, counts });
+  await onPreview?.(preview);
+  if (problems.refuses) throw new LoadRefused({ ...staged, preview });
+  return { ...staged, currencies, prices, counts, preview };
+}
+
+/** Rejects rates of unknown currencies. @returns the currencies to add */
+async function classifyCurrencies(load: Classifying): Promise<string[]> {
+  const { trx } = load;
   const rows = await trx.selectFrom('currency').select('iso').execute();
   const known = rows.map(({ iso }) => iso);
   const missing = load.series.names.filter((iso) => !known.includes(iso));
-  load.currencies = missing.filter((iso) => currencyName(iso) !== undefined);
-  await markDescribed(trx, load.currencies);
-  await rejectUnknown(context, 'unknown_currency', async () => known);
+  const currencies = missing.filter((iso) => currencyName(iso) !== undefined);
+  await markDescribed(trx, currencies);
+  await rejectUnknown(load, 'unknown_currency', async () => known);
+  return currencies;
 }
 
 /** The codes of all prices. */
@@ -47,13 +89,10 @@ export async function codesOf(trx: Trx): Promise<string[]> {
 }
 
 /** Marks prices whose descriptions were rejected, and rejects unknown codes. */
-async function checkDescriptions(
-  context: RejectionContext,
-  { prices, descriptions }: Load,
-): Promise<void> {
-  const { trx, problems } = context;
-  if (prices.failed.size > 0) {
-    const numbers = [...prices.failed.keys()];
+async function checkDescriptions(load: Classifying, { failed }: PriceChanges): Promise<void> {
+  const { trx, problems, descriptions } = load;
+  if (failed.size > 0) {
+    const numbers = [...failed.keys()];
     const lines = numbers.map((number) => {
       const { file, line } = descriptions.prices.get(number) ?? {};
       // Only a description in the loaded file has values in its row.
@@ -61,23 +100,23 @@ async function checkDescriptions(
     });
     await markRefused(trx, numbers, lines, problems.rejects === null);
   }
-  await rejectUnknown(context, 'unknown_code', () => codesOf(trx));
+  await rejectUnknown(load, 'unknown_code', () => codesOf(trx));
 }
 
 /** Compares values where needed and rejects invalid ones. */
-async function compare(context: RejectionContext, load: Load): Promise<void> {
-  const { trx, problems } = context;
-  const { jumpFactor } = load.request;
-  if (!(await markForComparison(trx, load))) return;
-  await compareValues(trx, load);
-  if (load.prices.failed.size > 0) await rejectUndescribed(context);
-  await rejectDuplicates(context);
-  if (!load.mayCorrect) await rejectCorrections(context);
-  if (!load.mayJump && (await findJumps(trx, jumpFactor))) {
+async function compare(load: Classifying, { failed }: PriceChanges): Promise<void> {
+  const { trx, problems, jumpFactor, mayCorrect } = load;
+  const compared = jumpFactor === null ? 'conflicts' : 'conflicts and jumps';
+  if (!(await markForComparison(trx, load.target, compared))) return;
+  await compareValues(trx, load, compared);
+  if (failed.size > 0) await rejectUndescribed(load);
+  await rejectDuplicates(load);
+  if (!mayCorrect) await rejectCorrections(load);
+  if (jumpFactor !== null && (await findJumps(trx, jumpFactor))) {
     if (problems.rejects) await rejectJumpingValues(trx, jumpFactor);
-    await rejectJumps(context, jumpFactor);
+    await rejectJumps(load, jumpFactor);
   }
-  await dropRejected(context);
+  await dropRejected(load);
 }
 
 const listed = <T>(all: readonly T[]): Listed<T> => ({
@@ -86,8 +125,10 @@ const listed = <T>(all: readonly T[]): Listed<T> => ({
 });
 
 /** Assembles the preview of a classified load. */
-async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
-  const { currencies, prices, counts } = load;
+async function previewOf(
+  trx: Trx,
+  { currencies, prices, counts }: Pick<ClassifiedLoad, 'currencies' | 'prices' | 'counts'>,
+): Promise<LoadPreview> {
   const created = prices.created.map(({ code, attributes }) => ({
     code,
     name: attributes['name'] ?? null,
@@ -113,42 +154,3 @@ async function previewOf(trx: Trx, load: Load): Promise<LoadPreview> {
     rejected: counts.rejected,
   };
 }
-
-/**
- * Classifies a staged load and reports all of its problems. Writes nothing to the database.
- * @throws LoadRefused if a problem refuses the load
- */
-export async function classifyLoad(trx: Trx, load: Load): Promise<void> {
-  const { format, problems, request, descriptions } = load;
-  const context = { trx, target: load.target, problems, places: load.places };
-  await resolveSeries(trx, load.series, load.ranges, descriptions, load.target);
-  if (format.source) await classifyCurrencies(context, load);
-  load.prices = await classifyPrices(trx, descriptions, load.mayCorrect, problems);
-  if (!format.source) await checkDescriptions(context, load);
-  await checkQuotations(trx, load, problems);
-  await compare(context, load);
-  if (!problems.rejects && problems.refuses) {
-    problems.rejected = load.rowsRead - load.rows + (await countFaulty(context, load.mayCorrect));
-  }
-  load.counts = {
-    rows: load.rowsRead,
-    ...(await countValues(trx)),
-    rejected: problems.rejected,
-    pricesAdded: load.prices.created.length,
-    pricesChanged: load.prices.changed.length,
-  };
-  load.preview = await previewOf(trx, load);
-  await request.onPreview?.(load.preview);
-  if (problems.refuses) throw new LoadRefused();
-}
-
-/** True if a classified load changes anything. */
-export const changesAnything = ({ currencies, prices, counts }: Load): boolean =>
-  currencies.length +
-    prices.newNames.length +
-    prices.created.length +
-    prices.changed.length +
-    counts.inserted +
-    counts.corrected +
-    (counts.withdrawn ?? 0) >
-  0;

@@ -1,28 +1,16 @@
 import type { OnHeld } from '../../db/connection.ts';
-import { Descriptions } from '../descriptions/descriptions.ts';
-import { NO_PRICE_CHANGES, type PriceChange, type PriceChanges } from '../descriptions/prices.ts';
+import type { PriceChange } from '../descriptions/prices.ts';
 import type { FormatName } from '../formats/formats.ts';
 import type { FileFormat } from '../records/format.ts';
 import type { LoadProblem } from '../records/load-error.ts';
-import { Problems } from '../records/problems.ts';
-import type { RejectsFile } from '../records/rejects-file.ts';
-import type { SourceFile } from '../records/source-file.ts';
-import { type Listed, POINTS, ratesOf, type ValueChange } from '../staging/change-set.ts';
+import type { Listed, ValueChange } from '../staging/change-set.ts';
 import type { ClassifiedCounts, NewValues } from '../staging/compare.ts';
-import { SeriesQuotations } from '../staging/quotations.ts';
-import { SeriesNames, SeriesRanges } from '../staging/series.ts';
-import type { StagedFile } from '../staging/stage.ts';
-import type { Bounds } from '../staging/validate.ts';
+import type { StageProgress } from '../staging/stage.ts';
 
 /** Progress of a load: it hashes, reads, compares and writes. */
-export interface LoadProgress {
+export interface LoadProgress extends StageProgress {
   /** The file is hashed before and after reading. */
   readonly step: 'hashing' | 'reading' | 'comparing' | 'writing';
-  /** Values and descriptions read so far. */
-  readonly rows: number;
-  /** Bytes of the file, or of the part of an archive that is being read. */
-  readonly bytes: number;
-  readonly bytesTotal: number | null;
 }
 
 /** The changes that a load will make, reported before they are written. */
@@ -131,61 +119,4 @@ export interface LoadReport {
   readonly preview: LoadPreview | null;
   /** Path of the rejects file, if one was requested and rows were rejected. */
   readonly rejects: string | null;
-}
-
-/** A load whose file is open. */
-export interface OpenedLoad {
-  readonly request: Omit<LoadRequest, 'format' | 'reader'>;
-  /** Format in the ledger; `withdraw` for a withdrawal. */
-  readonly formatName: FormatName | 'withdraw';
-  readonly format: FileFormat;
-  readonly file: SourceFile;
-  /** SHA-256 of the file before reading. */
-  readonly sha256: Buffer;
-  /** Start of the load by the clock of the database server, in its notation. */
-  readonly startedAt: string;
-  readonly bounds: Bounds;
-}
-
-/** One load from its request to its report. Each step adds its results. */
-export interface Load extends OpenedLoad, StagedFile {
-  readonly reason: string | null;
-  /** True if corrections are allowed: permission and reason were given. */
-  readonly mayCorrect: boolean;
-  readonly rejects: RejectsFile | null;
-
-  /** Currencies that the load adds. */
-  currencies: readonly string[];
-  prices: PriceChanges;
-  counts: LoadCounts;
-  preview: LoadPreview | null;
-}
-
-/** Creates a load before any row is read. */
-export function newLoad(opened: OpenedLoad, rejects: RejectsFile | null): Load {
-  const { request, format } = opened;
-  const problems = new Problems(rejects);
-  const reason = request.reason?.trim() || null;
-  return {
-    ...opened,
-    reason,
-    mayCorrect: request.allowCorrections === true && reason !== null,
-    mayJump: request.acceptJumps === true,
-    withdraws: opened.formatName === 'withdraw',
-    target: format.source ? ratesOf(format.source) : POINTS,
-    rejects,
-    problems,
-    series: new SeriesNames(),
-    descriptions: new Descriptions(problems),
-    ranges: new SeriesRanges(request.jumpFactor),
-    quotations: new SeriesQuotations(problems),
-    places: [],
-    vintage: null,
-    rows: 0,
-    rowsRead: 0,
-    currencies: [],
-    prices: NO_PRICE_CHANGES,
-    counts: NO_COUNTS,
-    preview: null,
-  };
 }

@@ -2,9 +2,14 @@ import { otherSeparator } from '../parsing/rows.ts';
 import { cellPlace } from '../parsing/xlsx-cells.ts';
 import { Refusal } from '../records/load-error.ts';
 import { firstBelow, headerOf } from './check.ts';
-import { type ColumnNaming, delimiterHint, type TableColumns, withoutMark } from './columns.ts';
 import { DayReader, Fault, plainText, shownText, type TableRow } from './fields.ts';
 import type { Mapping, VintageSource } from './schema.ts';
+import {
+  type ColumnNaming,
+  delimiterHint,
+  type TableColumns,
+  withoutMark,
+} from './value-columns.ts';
 
 /** A header is expected within the first rows; a table without one has another layout. */
 const TITLE_ROWS_MAX = 50;

@@ -3,10 +3,10 @@ import { dayAfter } from '../../std/days.ts';
 import type { Factor } from '../parsing/decimals.ts';
 import type { Quotation } from '../records/source-record.ts';
 import { ownCopy } from '../records/texts.ts';
-import type { TableColumns } from './columns.ts';
 import { datePattern, ISO_DAY } from './date-pattern.ts';
 import { DateTimeReader, Fault, type Field, type TableRow, textOf } from './fields.ts';
 import type { PublicationSource, Published, QuotationPartSource } from './schema.ts';
+import type { TableColumns } from './value-columns.ts';
 
 /**
  * Minor currency units by the symbols of markets and data vendors: the currency and its number of

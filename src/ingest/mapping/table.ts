@@ -13,6 +13,10 @@ import type {
   RateRecord,
   SourceRecord,
 } from '../records/source-record.ts';
+import { DayReader, Fault, isEmpty, plainText, shownText, type TableRow } from './fields.ts';
+import { mappingOf, type TableMapping } from './mapping.ts';
+import { Preamble } from './preamble.ts';
+import type { Mapping } from './schema.ts';
 import {
   type ColumnNaming,
   lettersAndNames,
@@ -20,12 +24,14 @@ import {
   namesOfText,
   pointColumnsOf,
   TableColumns,
-} from './columns.ts';
-import { DayReader, Fault, isEmpty, plainText, shownText, type TableRow } from './fields.ts';
-import { mappingOf, type TableMapping } from './mapping.ts';
-import { Preamble } from './preamble.ts';
-import type { Mapping } from './schema.ts';
+} from './value-columns.ts';
 import { PointReader, RateReader } from './values.ts';
+
+/*
+ * A table as its mapping describes it: a checked mapping (`mapping.ts`), the lines above the values
+ * (`preamble.ts`), the columns that it names (`value-columns.ts`), then a record for each value of
+ * a row (`values.ts`).
+ */
 
 /** Properties of a file besides its rows. */
 interface TableSource {

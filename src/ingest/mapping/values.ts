@@ -8,7 +8,6 @@ import {
   type RateRecord,
   valuesText,
 } from '../records/source-record.ts';
-import type { PointColumnIndexes, TableColumns } from './columns.ts';
 import {
   DayReader,
   Fault,
@@ -30,6 +29,7 @@ import {
   type ScaledQuotation,
 } from './quotation.ts';
 import type { Mapping } from './schema.ts';
+import type { PointColumnIndexes, TableColumns } from './value-columns.ts';
 
 /** The number rules of a mapping. */
 function numberRules({ numbers = {}, workbook = {} }: Mapping): NumberRules {

@@ -2,6 +2,12 @@ import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import { byteBlocks, LINE_BYTES_MAX, type LineBytes, textsOf } from './lines.ts';
 
+/*
+ * Bytes of a file -> lines of text (`lines.ts`) -> rows of fields (this file), or the rows of a
+ * sheet (`xlsx.ts`). Memory does not grow with the file. A fault of a row is reported with its
+ * line; one after which the rest is unreadable is a `Refusal`.
+ */
+
 /** A row of a table. Its fields are texts, or cells of a workbook. */
 export interface SourceRow<Field = string> {
   /** Number of the first line of the row, from 1; in a workbook the row number. */

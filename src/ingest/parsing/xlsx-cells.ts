@@ -74,8 +74,8 @@ const STARTS = {
  */
 export function dateTimeOfSerial(serial: number, is1904: boolean): SerialDateTime | string {
   const system = is1904 ? 1904 : 1900;
-  const least = is1904 ? 0 : 1;
-  if (!(serial >= least && serial < LAST[system] + 1)) {
+  const lowest = is1904 ? 0 : 1;
+  if (!(serial >= lowest && serial < LAST[system] + 1)) {
     return `is not a day of the ${system} date system`;
   }
   const whole = Math.floor(serial);

@@ -113,16 +113,31 @@ export class RejectsFile {
   }
 
   /**
-   * Creates the temporary file of reasons.
+   * Runs a load with a rejects file, or with null if none is requested. A load that fails leaves no
+   * rejects.
    * @throws RejectsError if a target file exists and may not be overwritten
    */
-  static async begin(path: string, file: SourceFile, overwrites: boolean): Promise<RejectsFile> {
+  static async during<T>(
+    request: { readonly file: string; readonly overwrite: boolean } | undefined,
+    file: SourceFile,
+    load: (rejects: RejectsFile | null) => Promise<T>,
+  ): Promise<T> {
+    if (!request) return load(null);
+    const { file: path, overwrite } = request;
     for (const taken of [path, `${path}.reasons.csv`]) {
-      if (overwrites || !(await exists(taken))) continue;
+      if (overwrite || !(await exists(taken))) continue;
       const advice = 'name another file for the rejects, or use --overwrite';
       throw new RejectsError(`${taken} exists already: ${advice}`);
     }
-    return new RejectsFile(path, file, overwrites);
+    const rejects = new RejectsFile(path, file, overwrite);
+    let failed = true;
+    try {
+      const loaded = await load(rejects);
+      failed = false;
+      return loaded;
+    } finally {
+      await rejects.end(failed);
+    }
   }
 
   /** @throws RejectsError always: the file has no lines to copy */
@@ -171,7 +186,7 @@ export class RejectsFile {
   }
 
   /** Removes temporary files; with `failed` also the final ones, because nothing was loaded. */
-  async end({ failed }: { readonly failed: boolean }): Promise<void> {
+  private async end(failed: boolean): Promise<void> {
     this.endReasons();
     const placed = failed && this.isPlaced ? [this.path, `${this.path}.reasons.csv`] : [];
     for (const path of [`${this.temporary}.reasons`, `${this.temporary}.rows`, ...placed]) {

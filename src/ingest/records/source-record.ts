@@ -1,7 +1,8 @@
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 
-/**
- * The records that all formats yield. All values are unvalidated text of the file;
+/*
+ * The words of a load: the records that all formats yield (this file), the file that is read, the
+ * problems that are reported. Values of records are unvalidated text of the file;
  * `staging/validate.ts` validates them.
  */
 

@@ -1,6 +1,17 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import type { RatePublisher } from '../records/format.ts';
+
+/*
+ * Aliases in the statements of this folder:
+ *
+ *   v  a value of the file; in an undo, a value that the revision changed    load_value
+ *   u  its series                                                            load_series
+ *   f  what the file states of a value or series
+ *   c  a compared value, and n the current value with which it is compared   load_change
+ *   s  a current row, and h an earlier one                    series, fx_rate, their history
+ *   p, r, b, o  a price, a currency, a batch, the coverage of a batch
+ */
 
 /** Entries kept of each list in a preview; all entries are counted. */
 export const PREVIEW_MAX = 1_000;
@@ -63,14 +74,29 @@ export const valueChange = ({ code, date, low, mid, high, ...row }: ValueRow): V
   after: valuesOf(low, mid, high),
 });
 
-/** `new` publishes, `changed` corrects, `gone` withdraws. */
-type ChangeState = 'new' | 'changed' | 'gone';
+/**
+ * The effect of a load or undo on a value in `load_change`:
+ *
+ * - `new` publishes it, `changed` corrects the current value, `gone` withdraws it.
+ * - `same`, `outdated` and `withdrawn` change nothing: the current value is equal, a newer edition
+ *   holds it, or it was withdrawn and the edition is not newer than the withdrawal.
+ * - `fixed` is a current value between those of the file, with which neighbours are compared.
+ * - `duplicate`, `refused` and `missing` reject it: the file has a value for the same date before,
+ *   a rule forbids it (corrections, jumps, rejected descriptions), or nothing is there to withdraw.
+ */
+type ChangeState =
+  | ('new' | 'changed' | 'gone')
+  | ('same' | 'outdated' | 'withdrawn' | 'fixed')
+  | ('duplicate' | 'refused' | 'missing');
 
 /**
  * Lists the changes of one state in `load_change`. A load names prices as its file does; a
  * withdrawal names them by code. First publications are too many and are not listed.
  */
-export async function listChanges(trx: Trx, state: ChangeState): Promise<Listed<ValueChange>> {
+export async function listChanges(
+  trx: Trx,
+  state: Extract<ChangeState, 'new' | 'changed' | 'gone'>,
+): Promise<Listed<ValueChange>> {
   const { total, shown } = await firstOf(
     trx,
     sql<ValueRow>`
@@ -197,9 +223,9 @@ export function ratesOf({ slug }: Pick<RatePublisher, 'slug'>): ChangeTarget {
     correct: ({ batch }) => sql`
       update fx_rate s set rate = c.mid, batch_id = ${batch},
         revision = (select current_revision())
-      from (select c.mid, c.batch_id, r.place from ${changes}
-        cross join lateral (select f.ctid as place from fx_rate f
-          where f.source = ${slug} and f.currency_id = c.id and f.date = c.date offset 0) as r
+      from (select c.mid, c.batch_id, s.place from ${changes}
+        cross join lateral (select s.ctid as place from fx_rate s
+          where s.source = ${slug} and s.currency_id = c.id and s.date = c.date offset 0) as s
         where c.state = 'changed') as c
       where s.ctid = c.place`,
     insert: ({ batch }, isInOrder) => sql`
@@ -254,10 +280,10 @@ export async function writeCoverage(trx: Trx, batch: number, target: ChangeTarge
     with span as materialized (
       -- Dates that stay withdrawn are in the file, but not in the database.
       select u.id, min(v.date) as first, max(v.date) as last,
-        count(*) - coalesce(max(w.dates), 0) as dates
+        count(*) - coalesce(max(c.dates), 0) as dates
       from pg_temp.load_value v join pg_temp.load_series u using (series_no)
         left join (select series_no, count(*) as dates from pg_temp.load_change
-          where state = 'withdrawn' group by series_no) as w using (series_no)
+          where state = 'withdrawn' group by series_no) as c using (series_no)
       where u.id is not null group by u.id
     ), gapped as materialized (
       select u.id, u.first, u.last from span u
@@ -272,8 +298,8 @@ export async function writeCoverage(trx: Trx, batch: number, target: ChangeTarge
           count(*) filter (where not is_in_file) over (partition by id order by date) as gaps
         from (
           select u.id, s.date, exists (
-            select from pg_temp.load_value v join pg_temp.load_series w using (series_no)
-            where w.id = u.id and v.date = s.date) as is_in_file
+            select from pg_temp.load_value v join pg_temp.load_series f using (series_no)
+            where f.id = u.id and v.date = s.date) as is_in_file
           from gapped u cross join lateral
             (select s.date from ${target.currentRows} and s.date between u.first and u.last) as s
         ) as days

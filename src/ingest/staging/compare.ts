@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
+import type { FileFormat } from '../records/format.ts';
 import { type ChangeTarget, firstOf, type Listed } from './change-set.ts';
-import type { StagedFile } from './stage.ts';
 
 /**
  * A value in the form that the database functions compare: low, mid, high, and its day as a number.
@@ -17,22 +17,26 @@ const neighbour = (target: ChangeTarget, side: 'before' | 'after') => sql`(
       and ${side === 'before' ? sql`s.date < u.first_date` : sql`s.date > u.last_date`}
     order by s.date ${side === 'before' ? sql`desc` : sql`asc`} limit 1) as n)`;
 
+/** The series that are compared: those with possible conflicts, with possible jumps, or all. */
+type ComparedSeries = 'conflicts' | 'conflicts and jumps' | 'all';
+
 /**
- * Marks the series whose values must be compared one by one, for one of these reasons:
+ * Marks the series whose values must be compared one by one. A conflict is possible for one of
+ * these reasons:
  *
  * - The database has current, withdrawn or neighbouring values around the dates of the file.
  * - The dates of the file are not ascending, so duplicates are possible.
- * - A jump is possible.
  * - A description of the price was rejected, and with it the values of its row.
- * - The file names values to withdraw.
  *
  * All other series are new as a whole and valid.
  * @returns whether any series is marked
  */
 export async function markForComparison(
   trx: Trx,
-  { target, mayJump, withdraws }: StagedFile,
+  target: ChangeTarget,
+  compared: ComparedSeries,
 ): Promise<boolean> {
+  const mayJump = compared !== 'conflicts and jumps';
   await sql`
     update pg_temp.load_series u set
       has_now = exists (select from ${target.currentRows}
@@ -44,10 +48,17 @@ export async function markForComparison(
   const marked = await sql`
     update pg_temp.load_series u set is_compared = true
     where u.rows > 0 and (u.id is not null or u.described)
-      and (${withdraws} or has_now or has_past or not is_ascending or before is not null
+      and (${compared === 'all'} or has_now or has_past or not is_ascending or before is not null
         or after is not null or rejected_line is not null
         or (not is_smooth and not ${mayJump}))`.execute(trx);
   return Number(marked.numAffectedRows) > 0;
+}
+
+/** The edition that is compared with the current values of its target. */
+interface ComparedEdition {
+  readonly target: ChangeTarget;
+  readonly format: Pick<FileFormat, 'lineage'>;
+  readonly vintage: string | null;
 }
 
 /**
@@ -55,7 +66,7 @@ export async function markForComparison(
  * each date that it covers, except values that an older edition wrote later: it could do so only
  * where the newer edition had none.
  */
-const isOutdated = ({ target, format, vintage }: StagedFile) => sql`
+const isOutdated = ({ target, format, vintage }: ComparedEdition) => sql`
   exists (select from load_coverage o join load_batch b on b.id = o.batch_id
     where ${sql.ref(`o.${target.covered}`)} = n.id
       and n.date between o.first_date and o.last_date
@@ -67,18 +78,15 @@ const isOutdated = ({ target, format, vintage }: StagedFile) => sql`
           and w.format = any(${format.lineage}::text[])))`;
 
 /**
- * Compares the values of marked series with the current ones and fills `load_change`. The state of
- * each value is what the load would do with it:
- *
- * - `new`: there is no current value. `withdrawn`: the value was withdrawn and the edition is not
- *   newer than the withdrawal, so it stays withdrawn.
- * - `same`, `changed`, or `outdated` if a newer edition holds the current value.
- * - `fixed`: a current value between those of the file, needed for the comparison of neighbours.
- * - `gone`: a current value to withdraw. `missing`: there is no value to withdraw.
- * - `duplicate`: a second value for the same date in the file.
+ * Compares the values of marked series with the current ones and fills `load_change`. Each value
+ * gets a `ChangeState`.
  */
-export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
-  const { target, vintage, mayJump } = load;
+export async function compareValues(
+  trx: Trx,
+  edition: ComparedEdition,
+  compared: ComparedSeries,
+): Promise<void> {
+  const { target, vintage } = edition;
   await sql`
     insert into pg_temp.load_change (source, line, series_no, id, date, low, mid, high,
       published_at, place, written, low_before, mid_before, high_before, state, corrections)
@@ -92,7 +100,7 @@ export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
           then 'withdrawn'
         when n.mid is null then 'new'
         when (f.low, f.mid, f.high) is not distinct from (n.low, n.mid, n.high) then 'same'
-        when ${isOutdated(load)} then 'outdated'
+        when ${isOutdated(edition)} then 'outdated'
         else 'changed'
       end,
       case when n.mid is not null then n.corrections + 1
@@ -102,7 +110,7 @@ export async function compareValues(trx: Trx, load: StagedFile): Promise<void> {
         case when u.has_past then ${pastOf(target)} end as corrections
       from pg_temp.load_value v join pg_temp.load_series u using (series_no)
       where u.is_compared) as f
-    ${mayJump ? sql`left` : sql`full`} join (
+    ${compared === 'conflicts and jumps' ? sql`full` : sql`left`} join (
       select u.series_no, u.id, s.*
       from pg_temp.load_series u cross join lateral (
         select s.date, s.batch_id, ${target.values} from ${target.currentRows}
@@ -182,15 +190,15 @@ const RESULTING_VALUES = sql`
   from pg_temp.load_series u where u.is_compared and u.after is not null`;
 
 /**
- * Lists the series whose greatest value exceeds the least one times the factor. In all other series
+ * Lists the series whose highest value exceeds the lowest one times the factor. In all other series
  * no value jumps. The factor is greater than 1, so a series with a negative value is listed, and
  * one with a zero among other values. This query costs much less than a comparison of neighbours.
  */
 async function seriesThatMayJump(trx: Trx, factor: string): Promise<readonly number[]> {
   const { rows } = await sql<{ series_no: number }>`
     select series_no from (
-      select series_no, least(low, mid, low_before, mid_before) as least,
-        greatest(mid, high, mid_before, high_before) as greatest
+      select series_no, least(low, mid, low_before, mid_before) as lowest,
+        greatest(mid, high, mid_before, high_before) as highest
       from pg_temp.load_change
       union all
       select series_no, least(before[1], before[2], after[1], after[2]),
@@ -198,7 +206,7 @@ async function seriesThatMayJump(trx: Trx, factor: string): Promise<readonly num
       from pg_temp.load_series where is_compared and (before is not null or after is not null)
     ) as bounds
     group by series_no
-    having max(greatest) > min(least) * ${factor}::numeric`.execute(trx);
+    having max(highest) > min(lowest) * ${factor}::numeric`.execute(trx);
   return rows.map(({ series_no }) => series_no);
 }
 

@@ -76,10 +76,10 @@ class PlainDecimal implements ExactDecimal {
  */
 function isExact(low: ExactDecimal, mid: ExactDecimal, high: ExactDecimal): boolean {
   const scale = Math.max(low.scale, mid.scale, high.scale);
-  const least = low.digits * exactPower(scale - low.scale);
+  const lowest = low.digits * exactPower(scale - low.scale);
   const middle = mid.digits * exactPower(scale - mid.scale);
-  const most = high.digits * exactPower(scale - high.scale);
-  return least <= middle && middle <= most && -LIMIT < least && most < LIMIT;
+  const highest = high.digits * exactPower(scale - high.scale);
+  return lowest <= middle && middle <= highest && -LIMIT < lowest && highest < LIMIT;
 }
 
 /**

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
 import type { Descriptions } from '../descriptions/descriptions.ts';
-import { type ReferenceData, readReference, type Trx } from '../descriptions/reference.ts';
+import { type ReferenceData, readReference, type Trx } from '../descriptions/known-names.ts';
 import { problemOf } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { Quotation } from '../records/source-record.ts';
@@ -66,10 +66,10 @@ async function priceQuotations(
 ): Promise<Map<number, PriceQuotation>> {
   const numbers = [...stated.quotations.byNumber.keys()];
   const { rows } = await sql<PriceQuotation & { series_no: number }>`
-    select s.series_no, p.code, c.iso, p.unit_id, m.name as unit
-    from pg_temp.load_series s join price p on p.id = s.id
-      left join currency c on c.id = p.currency_id join unit_of_measure m on m.id = p.unit_id
-    where s.series_no = any(${numbers}::integer[])`.execute(trx);
+    select u.series_no, p.code, r.iso, p.unit_id, m.name as unit
+    from pg_temp.load_series u join price p on p.id = u.id
+      left join currency r on r.id = p.currency_id join unit_of_measure m on m.id = p.unit_id
+    where u.series_no = any(${numbers}::integer[])`.execute(trx);
   const stored = new Map<number, PriceQuotation>(
     rows.map(({ series_no, ...each }) => [series_no, each]),
   );

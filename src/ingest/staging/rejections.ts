@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { didYouMean } from '../../catalog/nearest.ts';
 import { rowsOf } from '../../db/connection.ts';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import type { LoadErrorCode } from '../records/load-error.ts';
 import { PROBLEMS_MAX, type Problems } from '../records/problems.ts';
 import { type PointField, type PointPlaces, valuesText } from '../records/source-record.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type { PoolClient } from 'pg';
 import { type CopyStreamQuery, from } from 'pg-copy-streams';
-import type { Descriptions } from '../descriptions/descriptions.ts';
+import { Descriptions } from '../descriptions/descriptions.ts';
 import type { FileFormat } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
@@ -14,12 +14,22 @@ import type {
   Quotation,
   SourceRecord,
 } from '../records/source-record.ts';
-import type { ChangeTarget } from './change-set.ts';
 import { CopyRows, type ParsedValue, parsedValue } from './copy-rows.ts';
 import { PlainPoints } from './plain-points.ts';
-import type { SeriesQuotations } from './quotations.ts';
-import type { SeriesNames, SeriesRanges } from './series.ts';
+import { SeriesQuotations } from './quotations.ts';
+import { SeriesNames, SeriesRanges } from './staged-series.ts';
 import { type Bounds, type StagedValue, Validator } from './validate.ts';
+
+/*
+ * The staging tables, which hold a file before it is compared: its values (this file), its series
+ * (`staged-series.ts`), the values to compare and their states (`compare.ts`). Then values are
+ * rejected (`rejections.ts`) and the others written (`change-set.ts`). All statements with these
+ * tables are in this folder.
+ */
+
+/** Drops the staging tables; a reused connection would keep them. */
+export const DROP_STAGING_TABLES =
+  'drop table if exists pg_temp.load_value, pg_temp.load_series, pg_temp.load_change';
 
 /**
  * The staging tables are temporary: unlogged, and dropped with the connection. `load_value` holds
@@ -28,7 +38,7 @@ import { type Bounds, type StagedValue, Validator } from './validate.ts';
  * Line, series and place identify a value, because a table row may hold several values of a price.
  */
 export const STAGING_TABLES = `
-drop table if exists pg_temp.load_value, pg_temp.load_series, pg_temp.load_change;
+${DROP_STAGING_TABLES};
 create temp table load_value (
   line bigint not null,
   series_no integer not null,
@@ -81,10 +91,6 @@ create temp table load_change (
   neighbour numeric[]
 )`;
 
-/** Drops the staging tables; a reused connection would keep them. */
-export const DROP_STAGING_TABLES =
-  'drop table pg_temp.load_value, pg_temp.load_series, pg_temp.load_change';
-
 const COLUMNS = ['line', 'series_no', 'date', 'low', 'mid', 'high', 'published_at'];
 const PLACED_COLUMNS = [...COLUMNS, 'place', 'written'];
 
@@ -94,7 +100,7 @@ const copyStatement = (hasPlaces: boolean): string =>
     from stdin (format binary)`;
 
 /** Progress of staging. */
-interface StageProgress {
+export interface StageProgress {
   /** Values and descriptions read so far. */
   readonly rows: number;
   /** Bytes of the file, or of the part of an archive that is being read. */
@@ -102,53 +108,79 @@ interface StageProgress {
   readonly bytesTotal: number | null;
 }
 
-/** A file that is staged: the rules for its rows, and the content of its rows. */
-export interface StagedFile {
+/** A file that is read, and the rules for its rows. */
+interface StagingInput {
   readonly format: FileFormat;
   readonly file: SourceFile;
   readonly bounds: Bounds;
   readonly problems: Problems;
-  /** True if the file names values to withdraw. */
-  readonly withdraws: boolean;
-  /** True if values may differ from their neighbours by any factor. */
-  readonly mayJump: boolean;
-  readonly target: ChangeTarget;
-  readonly series: SeriesNames;
+  /** `none` if the file names points to withdraw: only codes and days are read. */
+  readonly values: 'all' | 'none';
+  /** The greatest factor between neighbouring values of a smooth series, as decimal text. */
+  readonly jumpFactor: string | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: ((progress: StageProgress) => void) | undefined;
+}
+
+/** The content of a file besides the values in the staging tables. */
+export interface StagedContent
+  extends Readonly<
+    Pick<Collector, 'series' | 'descriptions' | 'ranges' | 'quotations' | 'statedVintage' | 'rows'>
+  > {
+  /** Column names of values, by staged place less 1. */
+  readonly places: readonly PointPlaces[];
+  /** Number of values of the file, including invalid ones. */
+  readonly rowsRead: number;
+  /** False if reading stopped at a Refusal, which has been reported. */
+  readonly isWhole: boolean;
+}
+
+/** Validates records and collects them: values as rows of COPY, the rest in memory. */
+class Collector {
+  readonly copied: CopyRows;
+  readonly series = new SeriesNames();
   readonly descriptions: Descriptions;
   readonly ranges: SeriesRanges;
   readonly quotations: SeriesQuotations;
-  /** Column names of values, by staged place less 1. */
-  readonly places: PointPlaces[];
-  /** The edition that the file states, otherwise that of the request. */
-  vintage: string | null;
+  /** The edition that the file states; null if it states none. */
+  statedVintage: string | null = null;
   /** Number of points or rates that are valid by themselves. */
-  rows: number;
-  /** Number of values of the file, including invalid ones. */
-  rowsRead: number;
-}
-
-/** Validates records and collects them: values as rows of COPY, the rest in the staged file. */
-class Collector {
-  readonly rows: CopyRows;
-  private readonly load: StagedFile;
+  rows = 0;
+  /** Numbered from 1. */
+  private readonly places = new Map<PointPlaces, number>();
+  private readonly input: StagingInput;
   private readonly hasPlaces: boolean;
   private readonly validator: Validator;
   private plain: PlainPoints | null = null;
-  /** Numbered from 1. */
-  private readonly places = new Map<PointPlaces, number>();
   /** Line of a rejected description: values in the same row are rejected too. */
   private rejectedLine = -1;
 
-  constructor(load: StagedFile, hasPlaces: boolean) {
-    this.load = load;
+  constructor(input: StagingInput, hasPlaces: boolean) {
+    const { problems, bounds, values, jumpFactor } = input;
+    this.copied = new CopyRows(hasPlaces);
+    this.descriptions = new Descriptions(problems);
+    this.ranges = new SeriesRanges(jumpFactor);
+    this.quotations = new SeriesQuotations(problems);
+    this.input = input;
     this.hasPlaces = hasPlaces;
-    this.rows = new CopyRows(hasPlaces);
-    this.validator = new Validator(load.bounds, load.problems, load.withdraws);
+    this.validator = new Validator(bounds, problems, values);
+  }
+
+  /** Number of values so far, including invalid ones. */
+  get rowsRead(): number {
+    return this.rows + this.input.problems.rejected;
+  }
+
+  content(isWhole: boolean): StagedContent {
+    const { series, descriptions, ranges, quotations, statedVintage, rows, rowsRead } = this;
+    const places = [...this.places.keys()];
+    const collected = { series, descriptions, ranges, quotations, places, statedVintage };
+    return { ...collected, rows, rowsRead, isWhole };
   }
 
   /** Adds the values among some records. */
   takeAll(records: readonly SourceRecord[]): void {
-    const { problems } = this.load;
+    const { problems } = this.input;
     for (const record of records) {
       problems.record = record;
       this.take(record);
@@ -158,8 +190,10 @@ class Collector {
 
   /** Adds the values of some lines. */
   takeLines({ line: first, bytes, columns, recordsOf }: PointLines): void {
-    const { bounds, series } = this.load;
-    this.plain ??= new PlainPoints(columns, bounds, (code, line) => series.numberOf(code, line));
+    const { series, input } = this;
+    this.plain ??= new PlainPoints(columns, input.bounds, (code, line) =>
+      series.numberOf(code, line),
+    );
     const { plain } = this;
     let line = first;
     for (let start = 0; start <= bytes.length; start = plain.end + 1) {
@@ -170,14 +204,14 @@ class Collector {
   }
 
   private take(record: SourceRecord): void {
-    const { series, descriptions } = this.load;
+    const { series, descriptions } = this;
     const hasCode = record.kind === 'point' || record.kind === 'price';
     if (hasCode && this.validator.codeFails(record)) return;
     if (record.kind === 'point') this.takePoint(record);
     else if (record.kind === 'rate') {
       const value = this.validator.rate(record);
       if (value !== null) this.addNamed(record.line, record.currency, value);
-    } else if (record.kind === 'vintage') this.load.vintage = record.date;
+    } else if (record.kind === 'vintage') this.statedVintage = record.date;
     else if (record.kind === 'price') {
       const number = series.numberOf(record.code, record.line);
       if (!descriptions.addPrice(number, record)) this.rejectedLine = record.line;
@@ -186,7 +220,7 @@ class Collector {
 
   private takePoint(record: PointRecord): void {
     if (record.line === this.rejectedLine) {
-      this.load.problems.rejected += 1;
+      this.input.problems.rejected += 1;
       return;
     }
     const value = this.validator.point(record);
@@ -194,32 +228,28 @@ class Collector {
     if (record.quotation && !this.matchesQuotation(record, record.quotation)) return;
     this.addNamed(record.line, record.code, value);
     const { places, written = null } = record;
-    if (this.hasPlaces) this.rows.addPlace(places ? this.placeOf(places) : 0, written);
+    if (this.hasPlaces) this.copied.addPlace(places ? this.placeOf(places) : 0, written);
   }
 
   /** True if a point has the same quotation as the earlier points of its price. */
   private matchesQuotation({ code, line }: PointRecord, quotation: Quotation): boolean {
-    const { quotations: known, series } = this.load;
-    return known.note(series.numberOf(code, line), quotation, line);
+    return this.quotations.note(this.series.numberOf(code, line), quotation, line);
   }
 
   private placeOf(places: PointPlaces): number {
-    const known = this.places.get(places);
-    if (known !== undefined) return known;
-    const place = this.load.places.push(places);
+    const place = this.places.get(places) ?? this.places.size + 1;
     this.places.set(places, place);
     return place;
   }
 
   private addNamed(line: number, name: string, value: StagedValue): void {
-    this.add(line, this.load.series.numberOf(name, line), parsedValue(value));
+    this.add(line, this.series.numberOf(name, line), parsedValue(value));
   }
 
   private add(line: number, series: number, value: ParsedValue): void {
-    const { load } = this;
-    load.rows += 1;
-    load.ranges.note(series, value);
-    this.rows.add(line, series, value);
+    this.rows += 1;
+    this.ranges.note(series, value);
+    this.copied.add(line, series, value);
   }
 }
 
@@ -242,19 +272,17 @@ async function abortCopy(
 /**
  * Reads a file into the staging tables and validates every row. Invalid rows are reported and
  * not staged. Memory does not grow with the file. No lock is held, and no transaction is open.
- * @returns false if reading stopped at a Refusal, which has been reported
  * @throws errors of the file system and of the database
  */
-export async function stage(
+export async function stageFile(
   connection: PoolClient,
-  load: StagedFile,
-  signal: AbortSignal | undefined,
-  onProgress: ((progress: StageProgress) => void) | undefined,
-): Promise<boolean> {
-  const { format, file, problems } = load;
+  input: StagingInput,
+): Promise<StagedContent> {
+  const { format, file, problems, signal, onProgress } = input;
   await connection.query(STAGING_TABLES);
   const hasPlaces = format.mappingSha256 !== undefined && !format.source;
-  const collector = new Collector(load, hasPlaces);
+  const collector = new Collector(input, hasPlaces);
+  const { copied } = collector;
   const copy = connection.query(from(copyStatement(hasPlaces)));
   // After a server error the connection is no longer in COPY mode, so buffered data must not be
   // written to it.
@@ -262,25 +290,22 @@ export async function stage(
   const ended = finished(copy);
   // Awaited below; this handler prevents an unhandled rejection.
   ended.catch(() => {});
-  let isWhole = true;
   try {
     for await (const batch of format.read({ file, problems })) {
       signal?.throwIfAborted();
       if ('bytes' in batch) collector.takeLines(batch);
       else collector.takeAll(batch);
-      if (collector.rows.isFull) await write(copy, collector.rows.take(), ended);
-      const rows = load.rows + problems.rejected;
-      onProgress?.({ rows, ...file.meter });
+      if (copied.isFull) await write(copy, copied.take(), ended);
+      onProgress?.({ rows: collector.rowsRead, ...file.meter });
     }
-    collector.rows.end();
-    copy.end(collector.rows.take());
+    copied.end();
+    copy.end(copied.take());
     await ended;
+    return collector.content(true);
   } catch (error) {
     await abortCopy(copy, ended, error);
     if (!(error instanceof Refusal)) throw error;
     problems.refuse(error.problem);
-    isWhole = false;
+    return collector.content(false);
   }
-  load.rowsRead = load.rows + problems.rejected;
-  return isWhole;
 }

@@ -74,18 +74,18 @@ class ValidTexts extends Map<string, string> {
 export class Validator {
   private readonly bounds: Bounds;
   private readonly problems: Problems;
-  private readonly withdraws: boolean;
+  private readonly values: 'all' | 'none';
   private readonly days = new ValidTexts();
   /** UTC times by the text of the file. */
   private readonly times = new ValidTexts();
   private lastCode: string | null = null;
   private lineWithoutCode = 0;
 
-  /** @param withdraws whether the points are values to withdraw: only code and day */
-  constructor(bounds: Bounds, problems: Problems, withdraws: boolean) {
+  /** @param values `none` for points to withdraw, which have only a code and a day */
+  constructor(bounds: Bounds, problems: Problems, values: 'all' | 'none') {
     this.bounds = bounds;
     this.problems = problems;
-    this.withdraws = withdraws;
+    this.values = values;
   }
 
   private dateFails(row: DatedRow): boolean {
@@ -122,7 +122,7 @@ export class Validator {
     if (isReported) return true;
     this.lineWithoutCode = line;
     const place = { line, column: 'code', value: code };
-    if (code === '' && !this.withdraws)
+    if (code === '' && this.values === 'all')
       this.problems.add('missing_value', 'The code is missing', place);
     else {
       const message = 'A code has 1 to 64 visible ASCII characters, and no spaces';
@@ -141,7 +141,7 @@ export class Validator {
 
   /** A valid point; null if it is rejected. Only the first problem is reported. */
   point(row: PointRecord): StagedValue | null {
-    if (this.withdraws) return this.day(row);
+    if (this.values === 'none') return this.day(row);
     const { line, publishedAt } = row;
     if (this.dateFails(row) || this.timeFails(publishedAt, line)) return null;
     if (row.mid === null) {

@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import t from 'tap';
-import { NoReferenceError } from '../../../src/ingest/load/load.ts';
+import { NoReferenceError } from '../../../src/ingest/load/open.ts';
 import { testDatabase } from '../../support/database/database.ts';
 import { prices } from '../../support/process/programs.ts';
 import {

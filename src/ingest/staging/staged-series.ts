@@ -3,7 +3,7 @@ import { matchKey } from '../../catalog/match-key.ts';
 import { dayText } from '../../std/days.ts';
 import { exactPower } from '../../std/decimal.ts';
 import type { Descriptions } from '../descriptions/descriptions.ts';
-import type { Trx } from '../descriptions/reference.ts';
+import type { Trx } from '../descriptions/known-names.ts';
 import type { ExactDecimal } from '../parsing/decimals.ts';
 import { Refusal } from '../records/load-error.ts';
 import { ownCopy } from '../records/texts.ts';
@@ -57,25 +57,31 @@ const doubleOf = (decimal: ExactDecimal | null): number =>
 /** Far above the error of two roundings of doubles. */
 const MARGIN = 1e-9;
 
+/** The values of a series so far. Days count from 2000-01-01. */
+interface SeriesRange {
+  rows: number;
+  first: number;
+  last: number;
+  /** Day, lowest and highest value of the last row. */
+  day: number;
+  lowest: number;
+  highest: number;
+  isAscending: boolean;
+  isSmooth: boolean;
+}
+
 /**
  * Dates, order and smoothness of each series, collected while reading, so that the database
- * compares values only where a conflict is possible. Holds only numbers.
+ * compares values only where a conflict is possible.
  */
 export class SeriesRanges {
-  private readonly rows: number[] = [];
-  private readonly first: number[] = [];
-  private readonly last: number[] = [];
-  private readonly newest: number[] = [];
-  private readonly low: number[] = [];
-  private readonly high: number[] = [];
-  private readonly ascending: boolean[] = [];
-  private readonly smooth: boolean[] = [];
+  private readonly ranges: SeriesRange[] = [];
   private readonly factor: number;
   private latest = -1;
   private grouped = true;
 
-  /** @param jumpFactor decimal text, greater than 1 */
-  constructor(jumpFactor: string) {
+  /** @param jumpFactor decimal text, greater than 1; absent if no value is smooth */
+  constructor(jumpFactor = '1') {
     this.factor = Number(jumpFactor) * (1 - MARGIN);
   }
 
@@ -83,79 +89,72 @@ export class SeriesRanges {
   note(number: number, { day, low, mid, high }: ParsedValue): void {
     const lowest = doubleOf(low ?? mid);
     const highest = doubleOf(high ?? mid);
-    const rows = this.rows[number];
+    const range = this.ranges[number];
     if (number !== this.latest) {
-      if (rows !== undefined) this.grouped = false;
+      if (range) this.grouped = false;
       this.latest = number;
     }
-    if (rows === undefined) {
-      this.rows[number] = 1;
-      this.first[number] = day;
-      this.last[number] = day;
-      this.ascending[number] = true;
-      this.smooth[number] = true;
-    } else {
-      this.rows[number] = rows + 1;
-      if (day <= (this.newest[number] as number)) this.ascending[number] = false;
-      if (day < (this.first[number] as number)) this.first[number] = day;
-      if (day > (this.last[number] as number)) this.last[number] = day;
-      const least = Math.min(lowest, this.low[number] as number);
-      const most = Math.max(highest, this.high[number] as number);
-      // This test is approximate. The database compares exactly every series that is not surely
-      // smooth.
-      if (!(least > 0 && most <= least * this.factor)) this.smooth[number] = false;
+    if (!range) {
+      const only = { rows: 1, first: day, last: day, day, lowest, highest };
+      this.ranges[number] = { ...only, isAscending: true, isSmooth: true };
+      return;
     }
-    this.newest[number] = day;
-    this.low[number] = lowest;
-    this.high[number] = highest;
+    range.rows += 1;
+    if (day <= range.day) range.isAscending = false;
+    if (day < range.first) range.first = day;
+    if (day > range.last) range.last = day;
+    const lowestOfBoth = Math.min(lowest, range.lowest);
+    // This test is approximate. The database compares exactly every series that is not surely
+    // smooth.
+    if (!(lowestOfBoth > 0 && Math.max(highest, range.highest) <= lowestOfBoth * this.factor)) {
+      range.isSmooth = false;
+    }
+    range.day = day;
+    range.lowest = lowest;
+    range.highest = highest;
   }
 
   /** True if the values are sorted by series and date. */
   get isInOrder(): boolean {
-    return this.grouped && this.ascending.every(Boolean);
+    return this.grouped && this.ranges.every((range) => range.isAscending);
   }
 
-  /** The columns of `load_series`, one element for each series number. */
-  columns(length: number): {
-    rows: number[];
-    first: (string | null)[];
-    last: (string | null)[];
-    ascending: boolean[];
-    smooth: boolean[];
-  } {
-    const all = Array.from({ length }, (_, number) => number);
-    const text = (day: number | undefined): string | null =>
-      day === undefined ? null : dayText(day);
-    return {
-      rows: all.map((number) => this.rows[number] ?? 0),
-      first: all.map((number) => text(this.first[number])),
-      last: all.map((number) => text(this.last[number])),
-      ascending: all.map((number) => this.ascending[number] ?? true),
-      smooth: all.map((number) => this.smooth[number] ?? true),
-    };
+  /** The range of a series; undefined if it has no values. */
+  of(number: number): Readonly<SeriesRange> | undefined {
+    return this.ranges[number];
   }
+}
+
+/** The series of a file, with what it states of each. */
+interface FileSeries {
+  readonly series: SeriesNames;
+  readonly ranges: SeriesRanges;
+  readonly descriptions: Descriptions;
 }
 
 /** Fills `load_series` with the series of the file, and their ids if they exist. */
 export async function resolveSeries(
   trx: Trx,
-  series: SeriesNames,
-  ranges: SeriesRanges,
-  descriptions: Descriptions,
+  { series, ranges, descriptions }: FileSeries,
   target: ChangeTarget,
 ): Promise<void> {
   const { names, keys } = series;
   const described = names.map((_, number) => descriptions.prices.has(number));
-  const { rows, first, last, ascending, smooth } = ranges.columns(names.length);
+  const all = names.map((_, number) => ranges.of(number));
+  const rows = all.map((range) => range?.rows ?? 0);
+  const first = all.map((range) => (range ? dayText(range.first) : null));
+  const last = all.map((range) => (range ? dayText(range.last) : null));
+  const ascending = all.map((range) => range?.isAscending ?? true);
+  const smooth = all.map((range) => range?.isSmooth ?? true);
   await sql`
     insert into pg_temp.load_series (series_no, name, key, described, id,
       rows, first_date, last_date, is_ascending, is_smooth)
-    select s.place - 1, s.name, s.key, s.described, known.id,
-      s.rows, s.first, s.last, s.ascending, s.smooth
+    select f.place - 1, f.name, f.key, f.described, known.id,
+      f.rows, f.first, f.last, f.ascending, f.smooth
     from unnest(${names}::text[], ${keys}::text[], ${described}::boolean[], ${rows}::bigint[],
         ${first}::date[], ${last}::date[], ${ascending}::boolean[], ${smooth}::boolean[])
-      with ordinality as s (name, key, described, rows, first, last, ascending, smooth, place)
-    left join (${target.ids}) as known on known.key = s.key`.execute(trx);
+      with ordinality as f (name, key, described, rows, first, last, ascending, smooth, place)
+    left join (${target.ids}) as known on known.key = f.key`.execute(trx);
   // Temporary tables are not analysed automatically, and joins without statistics are planned
   // badly.
   await sql`analyze pg_temp.load_value (series_no, date), pg_temp.load_series`.execute(trx);
