@@ -1,16 +1,18 @@
 import type { Format } from '../contract/schemas/formats.ts';
 import type { Columns } from '../conversion/columns.ts';
 import type { Conversion } from '../conversion/convert.ts';
-import type { RateSource } from '../conversion/rates.ts';
-import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
-import { canonicalKey, type Plan } from '../prices/plan/plan.ts';
-import { type Answer, descriptionOf, roundingOf, summaryIn } from '../prices/write/contents.ts';
-import { csvHead } from '../prices/write/csv.ts';
-import { documentHead, recordHead } from '../prices/write/json.ts';
+import type { Answer } from '../prices/answer/answer.ts';
+import type { PlannedPrice } from '../prices/answer/conversions.ts';
+import type { RateSource } from '../prices/market/rates.ts';
+import { answerKey } from '../prices/plan/plan.ts';
+import { csvHeader } from '../prices/write/csv.ts';
+import { documentStart, recordStart } from '../prices/write/json.ts';
+import { descriptionOf, roundingOf, summaryIn } from '../prices/write/points.ts';
 import type { Body } from '../std/body.ts';
-import { dayOf } from '../std/days.ts';
+import type { Days } from '../std/days.ts';
 import { UNHELD_BYTES } from '../std/held-bytes.ts';
 import { HELD_BYTES, joinedSlices, LongAnswer } from './answers.ts';
+import { type Block, type BlockRange, columnsOfRanges, pointsIn, rangesIn } from './block.ts';
 import type { Budget } from './budget.ts';
 import type { BookPrice, Edition } from './edition.ts';
 import {
@@ -22,15 +24,7 @@ import {
   pointsPiece,
 } from './fragment.ts';
 import { gzipMember, type Piece, storedPiece } from './gzip.ts';
-import { BETWEEN, cellsOf, headOf, RecordHead } from './head.ts';
-import {
-  type Block,
-  type BlockRange,
-  columnsOfRanges,
-  type Days,
-  pointsIn,
-  rangesIn,
-} from './series.ts';
+import { BETWEEN, cellsOf, RecordHead, readDataRevision } from './head.ts';
 import type { Turns } from './turns.ts';
 
 /** The edition of an answer, and what encodes it. */
@@ -41,12 +35,6 @@ interface BookSource {
   /** The source of exchange rates; null if the answer converts no currency. */
   readonly rates: RateSource | null;
 }
-
-/** The days of a plan's range. */
-export const daysOf = ({ range }: Pick<Plan, 'range'>): Days => ({
-  first: range.from === null ? -Infinity : dayOf(range.from),
-  last: range.to === null ? Infinity : dayOf(range.to),
-});
 
 /** The series of a price up to the last of some days, for its summary. */
 const columnsUpTo = ({ blocks }: BookPrice, { last }: Days): Columns =>
@@ -92,7 +80,7 @@ interface BookRecord {
 /** The records of an answer, in its order. */
 function* recordsOf({ edition, rates }: BookSource, answer: Answer): Generator<BookRecord> {
   const { plan } = answer.context;
-  const days = daysOf(plan);
+  const { days } = plan;
   for (const planned of answer.records) {
     const bookPrice = edition.prices.get(planned.price.id);
     if (!bookPrice) throw new Error(`the edition has no price ${planned.price.code}`);
@@ -138,12 +126,14 @@ function headFor(
   withoutRate: number,
 ): RecordHead {
   if (!context.plan.options.includeSummary) {
-    return headOf({ ...bookPrice, context, planned, withoutRate }, budget, turns);
+    return readDataRevision({ ...bookPrice, context, planned, withoutRate }, budget, turns);
   }
-  const columns = columnsUpTo(bookPrice, daysOf(context.plan));
+  const columns = columnsUpTo(bookPrice, context.plan.days);
   turns.spend(columns.length + SUMMARY_POINTS);
   const summary = summaryIn(context, planned, columns);
-  return new RecordHead(recordHead(context, descriptionOf(context, planned, summary, withoutRate)));
+  return new RecordHead(
+    recordStart(context, descriptionOf(context, planned, summary, withoutRate)),
+  );
 }
 
 /** The formats whose records are JSON objects. */
@@ -166,7 +156,7 @@ const LINE_END = Buffer.from(']}\n');
 
 const FRAMES: Readonly<Record<JsonFormat, Frame>> = {
   json: {
-    head: ({ metadata }) => documentHead(metadata),
+    head: ({ metadata }) => documentStart(metadata),
     between: null,
     end: Buffer.from(`${BETWEEN.slice(0, -1)}]}`),
     emptyEnd: Buffer.from(']}'),
@@ -238,7 +228,7 @@ function* walkRows<Part, Encoded extends EncodedBlock>(
 ): Generator<Part> {
   const { budget, turns } = source;
   const { context } = answer;
-  yield sink.text(csvHead(context.plan));
+  yield sink.text(csvHeader(context.plan));
   for (const { planned, bookPrice, ranges, skipped, form } of recordsOf(source, answer)) {
     const cells = cellsOf({ ...bookPrice, context, planned }, budget, turns);
     const rows: NumberForm = { ...form, key: 'csv', cells };
@@ -305,7 +295,7 @@ function longKey(
   coding: 'gzip' | null,
 ): string | null {
   if (warnings.length > 0) return null;
-  return `${format} ${coding} ${revision} ${rates?.slug}.${rates?.revision} ${canonicalKey(plan)}`;
+  return `${format} ${coding} ${revision} ${rates?.slug}.${rates?.revision} ${answerKey(plan)}`;
 }
 
 /** The length of an answer that `bookBody` has kept; null for another. */

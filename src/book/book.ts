@@ -1,6 +1,6 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
-import type { Sources } from '../prices/answer.ts';
+import type { Readers } from '../prices/answer/answer.ts';
 import type { Plan, RequestOrigin } from '../prices/plan/plan.ts';
 import { isShownBy } from '../prices/snapshot.ts';
 import { type SentAnswer, SentAnswers } from './answers.ts';
@@ -49,7 +49,7 @@ interface BookOptions {
   /** Budget of all entries. */
   readonly bytes: number;
   /** Reads from the database. */
-  readonly sources: Sources;
+  readonly readers: Readers;
   /** Called when a build or a refresh fails. */
   readonly onError: (error: Error) => void;
 }
@@ -81,12 +81,12 @@ export class PriceBook {
   #requests = 0;
 
   constructor(options: BookOptions) {
-    const { sources, bytes } = options;
+    const { readers, bytes } = options;
     this.#options = options;
     this.budget = new Budget(bytes);
     this.#context = {
-      reads: sources.reads,
-      references: sources.references,
+      reads: readers.reads,
+      references: readers.references,
       counts: this.counts,
       turns: this.turns,
     };
@@ -120,10 +120,10 @@ export class PriceBook {
     }
     this.counts.answers += 1;
     this.budget.use(edition);
-    const { sources } = this.#options;
+    const { readers } = this.#options;
     const { budget, turns, counts } = this;
     const { answers } = slot;
-    return openEdition({ edition, answers, budget, turns, counts }, sources, newest);
+    return openEdition({ edition, answers, budget, turns, counts }, readers, newest);
   }
 
   /**
@@ -140,8 +140,8 @@ export class PriceBook {
     const slot = this.#slotOf(slug);
     const answer = slot.answers.get(request);
     if (answer === undefined || !answer.isOpenTo(readableMarkets)) return null;
-    const { sources } = this.#options;
-    if (!(await answer.isCurrent(await checkRevision(), sources.snapshot))) return null;
+    const { readers } = this.#options;
+    if (!(await answer.isCurrent(await checkRevision(), readers.snapshot))) return null;
     this.#countRequest(slot);
     this.counts.answers += 1;
     this.counts.repeats += 1;

@@ -5,6 +5,7 @@ import type { Rounding } from '../conversion/rounding.ts';
 import { type CommonCells, encodeRows } from '../prices/write/csv.ts';
 import { encodePoints } from '../prices/write/json.ts';
 import { calendarDay } from '../std/days.ts';
+import { type Block, type BlockRange, columnsOfBlock, columnsOfRanges } from './block.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 import {
   joinedCrc,
@@ -15,7 +16,6 @@ import {
   STORED_HEAD,
   storedPiece,
 } from './gzip.ts';
-import { type Block, type BlockRange, columnsOfBlock, columnsOfRanges } from './series.ts';
 import type { Turns } from './turns.ts';
 
 /** The currency, unit and rounding that the numbers of a series are written in. */

@@ -1,8 +1,9 @@
-import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
-import type { SelectedPrice } from '../prices/select/query.ts';
-import { descriptionOf, type RenderContext } from '../prices/write/contents.ts';
+import type { RenderContext } from '../prices/answer/answer.ts';
+import type { PlannedPrice } from '../prices/answer/conversions.ts';
+import type { SelectedPrice } from '../prices/market/query.ts';
 import { type CommonCells, commonCells } from '../prices/write/csv.ts';
-import { recordHead } from '../prices/write/json.ts';
+import { recordStart } from '../prices/write/json.ts';
+import { descriptionOf } from '../prices/write/points.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 import { type PrefixedPieces, prefixedPieces } from './gzip.ts';
 import type { Turns } from './turns.ts';
@@ -78,7 +79,7 @@ interface HeadInput {
 const HEAD_POINTS = 50;
 
 /** The head of a record without a summary, from the cache or added to it. */
-export function headOf(input: HeadInput, budget: Budget, turns: Turns): RecordHead {
+export function readDataRevision(input: HeadInput, budget: Budget, turns: Turns): RecordHead {
   const { heads, price, context, planned, withoutRate } = input;
   const key = keyOf(context, planned, withoutRate > 0);
   const known = heads.get(key) as RecordHead | undefined;
@@ -88,7 +89,7 @@ export function headOf(input: HeadInput, budget: Budget, turns: Turns): RecordHe
   }
   turns.spend(HEAD_POINTS);
   const description = descriptionOf(context, { ...planned, price }, null, withoutRate);
-  const head = new RecordHead(recordHead(context, description), heads, key);
+  const head = new RecordHead(recordStart(context, description), heads, key);
   if (budget.add(head)) heads.set(key, head);
   return head;
 }

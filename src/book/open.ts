@@ -3,23 +3,24 @@ import type { Columns } from '../conversion/columns.ts';
 import type { Segment } from '../conversion/rate-table.ts';
 import { summaryDays } from '../conversion/summary.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
-import type { Sources } from '../prices/answer.ts';
+import type { Answer, Readers } from '../prices/answer/answer.ts';
 import {
   joinedPoints,
   type MissingReader,
-  type SegmentPoints,
-} from '../prices/conversion/missing-rates.ts';
+  type RequestedDays,
+} from '../prices/answer/missing-rates.ts';
+import type { SegmentPoints } from '../prices/answer/warnings.ts';
 import { isConverting, optionsOf, type PlanOptions } from '../prices/plan/options.ts';
 import type { Plan } from '../prices/plan/plan.ts';
-import type { SeriesSource } from '../prices/series/columns.ts';
+import type { SeriesSource } from '../prices/series/collector.ts';
 import type { Snapshot } from '../prices/snapshot.ts';
-import type { Answer } from '../prices/write/contents.ts';
 import type { Body } from '../std/body.ts';
+import type { Days } from '../std/days.ts';
 import type { Sent, SentAnswers } from './answers.ts';
-import { type BookFormat, bookBody, daysOf, keptLength } from './body.ts';
+import { type Block, columnsOfRanges, countWithin, rangesIn } from './block.ts';
+import { type BookFormat, bookBody, keptLength } from './body.ts';
 import type { Budget } from './budget.ts';
 import { type Edition, selectIn } from './edition.ts';
-import { type Block, columnsOfRanges, countWithin, type Days, rangesIn } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
 
 /** The first and last day of the points within some days; null if there are none. */
@@ -33,19 +34,18 @@ function pointsWithin(blocks: readonly Block[], { first, last }: Days): Days | n
   return { first: from, last: to };
 }
 
-/** The days of the requested points of a price: the range, and single days for a summary. */
-function requestedIn(blocks: readonly Block[], plan: Parameters<MissingReader>[1]): Days[] {
-  const { includeSeries, includeSummary } = plan.options;
-  const range = daysOf(plan);
-  const requested: Days[] = includeSeries ? [range] : [];
+/** The days of the requested points of a price, and single days for a summary. */
+function requestedIn(blocks: readonly Block[], { days, options }: RequestedDays): Days[] {
+  const { includeSeries, includeSummary } = options;
+  const requested: Days[] = includeSeries ? [days] : [];
   if (!includeSummary) return requested;
   const upTo = (day: number): number | null =>
     pointsWithin(blocks, { first: -Infinity, last: day })?.last ?? null;
-  const latest = upTo(range.last);
+  const latest = upTo(days.last);
   if (latest === null) return requested;
-  // The range contains all other days that a summary needs.
+  // The series contains all other days that a summary needs.
   const single = new Set(summaryDays(latest, upTo));
-  const before = [...single].filter((day) => !includeSeries || day < range.first);
+  const before = [...single].filter((day) => !includeSeries || day < days.first);
   return [...requested, ...before.map((day) => ({ first: day, last: day }))];
 }
 
@@ -105,9 +105,9 @@ export interface OpenBook {
   /** The newest revision of the request, or a later one. */
   readonly newest: NewestRevision;
   /** Reads prices and series from the book. */
-  readonly sources: Sources;
+  readonly readers: Readers;
   /**
-   * The bytes of an answer from these sources.
+   * The bytes of an answer from these readers.
    * @param coding `gzip` returns the compressed bytes
    * @returns null if only a writer makes these bytes, see `offersGzip`
    */
@@ -176,8 +176,7 @@ const PRICES_PER_READ = 2;
 /** Reads series from an edition. Yields to the event loop when due. */
 const seriesIn =
   (edition: Edition, turns: Turns): SeriesSource =>
-  async (priceIds, range) => {
-    const days = daysOf({ range });
+  async (priceIds, days) => {
     const found = new Map<number, Columns>();
     if (turns.isLong) await turns.pass();
     for (const id of priceIds) {
@@ -216,7 +215,7 @@ interface OpenInput {
 /** Opens an edition for one request. @param requested the newest revision of the request */
 export function openEdition(
   input: OpenInput,
-  sources: Sources,
+  readers: Readers,
   requested: NewestRevision,
 ): OpenBook {
   const { edition, answers, budget, counts } = input;
@@ -225,15 +224,15 @@ export function openEdition(
   const newest = edition.newest.order > requested.order ? edition.newest : requested;
   return {
     newest,
-    sources: {
-      ...sources,
+    readers: {
+      ...readers,
       references: async () => edition.references,
-      select: (lazyDb, plan, head) => {
+      select: (lazyDb, plan, data) => {
         const counted = () => {
           counts.filtersRead += 1;
           return lazyDb();
         };
-        return selectIn(counted, edition, plan, head, sources.vocabularies, budget);
+        return selectIn(counted, edition, plan, data, readers.vocabularies, budget);
       },
       series: seriesIn(edition, turns),
       missing: () => missingIn(edition, turns),

@@ -20,10 +20,10 @@ const NEWEST: NewestRevision = {
   order: 1,
   history: 1,
 };
-const HEAD = { epoch: 'e', revision: '1.a', reference: '1.a', committedAt: '2026-03-02T10:00:00Z' };
+const DATA = { epoch: 'e', revision: '1.a', reference: '1.a', committedAt: '2026-03-02T10:00:00Z' };
 const SENT = {
   plan: PLAN,
-  snapshot: { head: HEAD, rates: null },
+  snapshot: { data: DATA, rates: null },
   tag: null,
   headers: { 'x-data-revision': 'ea.1' },
   wanted: { coding: null, acceptsIdentity: true },

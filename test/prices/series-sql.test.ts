@@ -11,6 +11,7 @@ import {
   seriesStatement,
   sqlSeries,
 } from '../../src/prices/series/from-sql.ts';
+import { ALL_DAYS, dayOf } from '../../src/std/days.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import {
   failureOf,
@@ -25,7 +26,6 @@ import { parseExact } from '../support/prices/oracle.ts';
 import { pointsText } from '../support/prices/points-text.ts';
 
 const NEVER = new AbortController().signal;
-const ALL = { from: null, to: null };
 
 /** Days from 1800-01-01 to 2025-12-31, counted from 2000-01-01. */
 const DAYS = { min: -73_048, max: 9_496 };
@@ -55,12 +55,17 @@ t.before(async () => {
 
 /** The points of some prices as the service encodes them, and as PostgreSQL prints them. */
 async function bothTexts(priceIds: readonly number[], revision: number) {
-  const series = await sqlSeries(database.client.reads)(priceIds, ALL, String(revision), NEVER);
+  const series = await sqlSeries(database.client.reads)(
+    priceIds,
+    ALL_DAYS,
+    String(revision),
+    NEVER,
+  );
   const encoded = priceIds.map((id) => {
     const columns = series.get(id);
     return parseExact(`[${columns ? pointsText(nativePoints(columns)).toString('latin1') : ''}]`);
   });
-  const range = { first: dayText(DAYS.min), last: dayText(DAYS.max) };
+  const range = { first: DAYS.min, last: DAYS.max };
   const few = fewPoints(
     priceIds.map((priceId) => ({ priceId, ...range })),
     String(revision),
@@ -131,7 +136,7 @@ t.test('points of some days of several prices are looked up by the key', async (
   t.teardown(() => client.release(true));
   // A table this small is read whole where it may be; then where it need not be it is not.
   await client.query('set enable_seqscan = off');
-  const days = { first: '2024-01-01', last: '2024-01-03' };
+  const days = { first: dayOf('2024-01-01'), last: dayOf('2024-01-03') };
   for (const priceIds of [[1], [1, 2], Array.from({ length: 50 }, (_, id) => id)]) {
     const statement = daysStatement(
       priceIds.map((priceId) => ({ priceId, ...days })),
@@ -193,7 +198,7 @@ t.test('a series that was cut off on its way is an error, never a shorter series
   const revision = await inRevision(pool, point(1), point(2), point(3));
   const client = await pool.connect();
   const chunks: Buffer[] = [];
-  const statement = seriesStatement([1], ALL, String(revision));
+  const statement = seriesStatement([1], ALL_DAYS, String(revision));
   for await (const chunk of client.query(copyTo(statement))) chunks.push(chunk);
   client.release();
   const bytes = Buffer.concat(chunks);
@@ -234,12 +239,12 @@ t.test('a value that no column may hold is refused, not rounded', async (t) => {
 t.test('only digits and days become part of a statement', async (t) => {
   const evil = "1'); drop table series; --";
   for (const statement of [
-    () => seriesStatement([Number.NaN], ALL, '1'),
-    () => seriesStatement([1.5], ALL, '1'),
-    () => seriesStatement([-1], ALL, '1'),
-    () => seriesStatement([1], ALL, evil),
-    () => seriesStatement([1], { from: evil, to: null }, '1'),
-    () => seriesStatement([1], { from: null, to: '2024-01-01\n' }, '1'),
+    () => seriesStatement([Number.NaN], ALL_DAYS, '1'),
+    () => seriesStatement([1.5], ALL_DAYS, '1'),
+    () => seriesStatement([-1], ALL_DAYS, '1'),
+    () => seriesStatement([1], ALL_DAYS, evil),
+    () => seriesStatement([1], { first: Number.NaN, last: Infinity }, '1'),
+    () => seriesStatement([1], { first: -Infinity, last: 0.5 }, '1'),
   ]) {
     t.throws(statement, { message: 'not a literal of the expected form' });
   }
@@ -249,11 +254,11 @@ t.test('a reader that is gone stops the reading, and the next one is served', as
   const { client, pool } = await testDatabase(t);
   const gone = AbortSignal.abort(new Error('the client is gone'));
   const series = sqlSeries(client.reads);
-  t.equal((await failureOf(series([1], ALL, '1', gone))).message, 'the client is gone');
+  t.equal((await failureOf(series([1], ALL_DAYS, '1', gone))).message, 'the client is gone');
   const going = new AbortController();
-  const reading = failureOf(series([1], ALL, '1', going.signal));
+  const reading = failureOf(series([1], ALL_DAYS, '1', going.signal));
   going.abort();
   await reading;
-  t.equal((await series([1], ALL, '1', NEVER)).size, 0);
+  t.equal((await series([1], ALL_DAYS, '1', NEVER)).size, 0);
   t.equal(pool.waitingCount, 0);
 });

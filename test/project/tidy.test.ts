@@ -17,7 +17,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   // Without errors.ts: the edge maps a DatabaseFailure to an HTTP status.
   db: 'catalog seeds migrations std',
   auth: 'catalog db errors limits std',
-  conversion: 'catalog db errors std',
+  conversion: 'catalog std',
   limits: 'std',
   metrics: 'db errors limits',
   prices: 'catalog contract conversion db errors std',
@@ -40,7 +40,7 @@ const LAYERS: Readonly<Record<string, string>> = {
 
 /** Folders that may import a package or use `process`. */
 const FASTIFY = ['http', 'http/reply', 'http/routes', 'app', 'process'];
-const KYSELY = ['db', 'prices', 'book', 'conversion', 'ingest', 'auth'];
+const KYSELY = ['db', 'prices', 'book', 'ingest', 'auth'];
 const PROCESS = ['cli', 'config', 'process', 'server'];
 
 interface ProjectFile {

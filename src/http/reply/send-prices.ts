@@ -9,17 +9,13 @@ import { codeKey } from '../../catalog/match-key.ts';
 import { FORMATS, type Format } from '../../contract/schemas/formats.ts';
 import { revisionText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { answerAt, checkAnswer, type Sources, slicesOf } from '../../prices/answer.ts';
+import { type Answer, answerAt, type Metadata, type Readers } from '../../prices/answer/answer.ts';
+import { MIN_REVISION_UNKNOWN, type Warning } from '../../prices/answer/warnings.ts';
+import { laterPrices } from '../../prices/market/unmatched.ts';
 import { namesPast } from '../../prices/plan/options.ts';
-import {
-  canonicalKey,
-  checkFormat,
-  type Plan,
-  type RequestOrigin,
-} from '../../prices/plan/plan.ts';
-import { laterPrices, type Warning } from '../../prices/select/warnings.ts';
+import { answerKey, type Plan, type RequestOrigin } from '../../prices/plan/plan.ts';
 import type { Snapshot } from '../../prices/snapshot.ts';
-import type { Answer, Metadata } from '../../prices/write/contents.ts';
+import { checkAnswer, writeAnswer } from '../../prices/write/formats.ts';
 import { type Body, BodyStream, batched } from '../../std/body.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import type { CodingPreference } from '../../std/negotiation.ts';
@@ -101,7 +97,7 @@ function nextPage(url: string, cursor: string): string {
   return `?${query}`;
 }
 
-/** Slices produced before a response begins: the head, a record, and its points. */
+/** Slices produced before a response begins: the start, a record, and its points. */
 const SLICES_AHEAD = 3;
 
 /** Size up to which a response is produced completely before it is sent, with its length. */
@@ -163,13 +159,13 @@ async function startAnswer(
     if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };
   }
   const body = openBook?.body(answer, format, snapshot, null);
-  const bytes = body ? bodyPayload(body) : await startBody(slicesOf(answer, format));
+  const bytes = body ? bodyPayload(body) : await startBody(writeAnswer(answer));
   return { bytes, coding: null };
 }
 
-/** The sources of prices: the book, or the database for prices that the book lacks. */
-export interface PriceSources {
-  readonly sources: Sources;
+/** The readers of prices: the book, or the database for prices that the book lacks. */
+export interface PriceStore {
+  readonly readers: Readers;
   readonly book: PriceBook | null;
 }
 
@@ -179,20 +175,20 @@ const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
 /** The entity tag of an answer, which needs no price to be read. */
 function etagOf(
   plan: Plan,
-  { snapshot: { head, rates }, later }: Awaited<ReturnType<typeof resolveSnapshot>>,
+  { snapshot: { data, rates }, later }: Awaited<ReturnType<typeof resolveSnapshot>>,
   form: readonly string[],
 ): string {
-  const revisions = [revisionText(head), head.reference, later];
+  const revisions = [revisionText(data), data.reference, later];
   const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
   // Another version of the service may write other bytes.
-  return tagOf(VERSION, canonicalKey(plan), ...revisions, source, ...form);
+  return tagOf(VERSION, answerKey(plan), ...revisions, source, ...form);
 }
 
 /** The requested prices that were added after a past snapshot, as text; warnings name them. */
-async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: Snapshot) {
+async function laterText(db: () => Kysely<Database>, plan: Plan, { data }: Snapshot) {
   const { codes, market, options } = plan;
   if (codes === null || !namesPast(options)) return '';
-  const later = await laterPrices(db(), market.slug, head.revision, codes.map(codeKey));
+  const later = await laterPrices(db(), market.slug, data.revision, codes.map(codeKey));
   return [...later]
     .map(([key, { revision }]) => `${key}=${revision}`)
     .toSorted()
@@ -202,19 +198,19 @@ async function laterText(db: () => Kysely<Database>, plan: Plan, { head }: Snaps
 /** Opens the price book or reads a snapshot, before any price is read. */
 async function resolveSnapshot(
   request: FastifyRequest,
-  { sources: database, book }: PriceSources,
+  { readers: database, book }: PriceStore,
   plan: Plan,
 ) {
   const { work } = request.context;
   const asked = await request.context.newest;
   const openBook = book && (await book.open(plan, asked));
-  const { sources, newest } = openBook ?? { sources: database, newest: asked };
-  const db = () => sources.reads.db(work.signal);
-  const snapshot = await sources.snapshot(plan, newest);
+  const { readers, newest } = openBook ?? { readers: database, newest: asked };
+  const db = () => readers.reads.db(work.signal);
+  const snapshot = await readers.snapshot(plan, newest);
   // The book has the newest snapshot: there are no later prices.
   const isTagged = openBook === null && request.method !== 'POST';
   const later = isTagged ? await laterText(db, plan, snapshot) : '';
-  return { openBook, sources, snapshot, later };
+  return { openBook, readers, snapshot, later };
 }
 
 /** Maximum length of a cache key; longer keys are hashed. */
@@ -237,8 +233,8 @@ export interface PriceQuery {
   readonly origin: RequestOrigin;
   /** See `requestKey`; null if the answer must not come from the cache. */
   readonly text: string | null;
-  /** Returns the plan and format. @throws Problem for a request that breaks a rule */
-  readonly makePlan: () => { readonly plan: Plan; readonly format: Format };
+  /** Returns the plan. @throws Problem for a request that breaks a rule */
+  readonly makePlan: () => Plan;
 }
 
 /** Sends a 304 with the headers of the cached response. */
@@ -255,7 +251,7 @@ async function sendCached(
 ): Promise<FastifyReply> {
   const { snapshot, tag, headers, wanted, coding } = sent;
   if (tag !== null && etagMatch(request, tag) !== null) {
-    return notModified(reply, revisionText(snapshot.head), tag);
+    return notModified(reply, revisionText(snapshot.data), tag);
   }
   reply.headers(headers);
   if (request.method === 'HEAD') {
@@ -279,15 +275,10 @@ function slicesOfPayload({ bytes: payload }: Payload, bytesMax: number): readonl
 function withUnknownMinRevision(answer: Answer, { context }: FastifyRequest): Answer {
   if (context.unknownMinRevision === null) return answer;
   const { metadata } = answer;
-  const warning: Warning = {
-    code: 'min_revision_unknown',
-    pointer: '',
-    detail:
-      'x-min-revision is of another epoch, or was lost in a failover or a restore; the answer ' +
-      'shows the newest revision: discard what you know of earlier revisions',
-    suggestions: [],
+  return {
+    ...answer,
+    metadata: { ...metadata, warnings: [...metadata.warnings, MIN_REVISION_UNKNOWN] },
   };
-  return { ...answer, metadata: { ...metadata, warnings: [...metadata.warnings, warning] } };
 }
 
 /**
@@ -297,12 +288,12 @@ function withUnknownMinRevision(answer: Answer, { context }: FastifyRequest): An
 export async function sendPrices(
   request: FastifyRequest,
   reply: FastifyReply,
-  shown: PriceSources,
+  store: PriceStore,
   { market: { slug }, origin, text: asked, makePlan }: PriceQuery,
 ): Promise<FastifyReply> {
   const { method } = request;
   const { work, newest } = request.context;
-  const { book } = shown;
+  const { book } = store;
   const text = request.context.unknownMinRevision === null ? asked : null;
   if (book !== null && text !== null) {
     const again = await work.until(book.cachedAnswer(slug, text, origin, () => newest));
@@ -311,22 +302,22 @@ export async function sendPrices(
       each.length <= UNHELD_BYTES || request.context.hold(each.length, each);
     if (again !== null && mayHold(again)) return sendCached(request, reply, again);
   }
-  const { plan, format } = makePlan();
-  checkFormat(plan, format);
-  const found = await work.until(resolveSnapshot(request, shown, plan));
-  const { openBook, sources, snapshot } = found;
+  const plan = makePlan();
+  const { format } = plan;
+  const found = await work.until(resolveSnapshot(request, store, plan));
+  const { openBook, readers, snapshot } = found;
   const wanted = codingOf(request, openBook?.offersGzip(plan, format));
   const { type } = FORMATS[format];
-  const form = [type, wanted.coding ?? ''];
+  const form = [wanted.coding ?? ''];
   if (request.context.unknownMinRevision !== null) form.push('unknown');
   const tag = method === 'POST' ? null : etagOf(plan, found, form);
   const named = tag === null ? null : etagMatch(request, tag);
-  const revision = revisionText(snapshot.head);
+  const revision = revisionText(snapshot.data);
   if (named === 'tag') return notModified(reply, revision, tag ?? '');
-  const read = await work.until(answerAt(sources, plan, snapshot, request.context));
+  const read = await work.until(answerAt(readers, plan, snapshot, request.context));
   const answer = withUnknownMinRevision(read, request);
   // Without a body nothing else would reject an answer that its format cannot hold.
-  if (method === 'HEAD' || named === 'any') await work.until(checkAnswer(answer, format));
+  if (method === 'HEAD' || named === 'any') await work.until(checkAnswer(answer));
   // `If-None-Match: *` matches any answer, and the request was not rejected.
   if (named === 'any') return notModified(reply, revision, tag ?? '');
   // An error before the first byte is sent as a problem, without these headers.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../errors.ts';
-import { memoryInUse } from '../../prices/write/contents.ts';
+import { memoryInUse } from '../../prices/answer/answer.ts';
 import { BodyStream } from '../../std/body.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import {

@@ -4,10 +4,9 @@ import { insufficientScope } from '../../auth/refusals.ts';
 import { marketOf } from '../../catalog/markets.ts';
 import { allows, marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
 import { type FlatQuery, flatReader, queryOf } from '../../contract/request/query.ts';
-import { brokenBy } from '../../contract/request/validate.ts';
 import { type ChangeLimits, changeQuery, changesContent } from '../../contract/schemas/changes.ts';
 import { FORMATS } from '../../contract/schemas/formats.ts';
-import { Problem } from '../../errors.ts';
+import { brokenRules, Problem } from '../../errors.ts';
 import type { Feed } from '../../prices/changes/follow.ts';
 import type { ChangesPage, ChangesRequest } from '../../prices/changes/page.ts';
 import { turn } from '../../std/turns.ts';
@@ -67,7 +66,7 @@ interface ChangesQuery {
 
 /** The validated query. @throws Problem `validation_failed` with every violation */
 function validQuery({ values, errors }: FlatQuery): ChangesQuery {
-  if (errors.length > 0) throw brokenBy(errors);
+  if (errors.length > 0) throw brokenRules(errors);
   return values as ChangesQuery;
 }
 

@@ -1,8 +1,8 @@
 import type { Columns } from '../../conversion/columns.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf } from '../../db/revisions.ts';
-import { daysIn } from '../plan/plan.ts';
-import { SeriesCollector, type SeriesSource } from './columns.ts';
+import { boundText, type Days, daysIn, dayText } from '../../std/days.ts';
+import { SeriesCollector, type SeriesSource } from './collector.ts';
 import { columnsOf } from './copy-binary.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -25,15 +25,12 @@ function seriesAt(revision: string) {
  * The COPY statement that reads the series of prices at a revision, in any order: sorting would
  * take the server as long as reading.
  */
-export function seriesStatement(
-  priceIds: readonly number[],
-  range: { readonly from: string | null; readonly to: string | null },
-  revision: string,
-): string {
+export function seriesStatement(priceIds: readonly number[], days: Days, revision: string): string {
   const ids = priceIds.map((id) => literal(String(id), /^\d+$/)).join(',');
+  const [first, last] = [boundText(days.first), boundText(days.last)];
   const bounds = [
-    range.from === null ? '' : ` and date >= '${literal(range.from, DAY)}'`,
-    range.to === null ? '' : ` and date <= '${literal(range.to, DAY)}'`,
+    first === null ? '' : ` and date >= '${literal(first, DAY)}'`,
+    last === null ? '' : ` and date <= '${literal(last, DAY)}'`,
   ].join('');
   const { series, isThere } = seriesAt(revision);
   return `copy (select price_id, date, low, mid, high, published_at, corrections
@@ -41,11 +38,9 @@ export function seriesStatement(
     to stdout (format binary)`;
 }
 
-/** Days of one price, both bounds inclusive. */
-export interface PriceDays {
+/** Days of one price. */
+export interface PriceDays extends Days {
   readonly priceId: number;
-  readonly first: string;
-  readonly last: string;
 }
 
 /**
@@ -54,7 +49,7 @@ export interface PriceDays {
  */
 export function daysStatement(wanted: readonly PriceDays[], revision: string): string {
   const rows = wanted.map(({ priceId, first, last }) => {
-    const [from, to] = [literal(first, DAY), literal(last, DAY)];
+    const [from, to] = [literal(dayText(first), DAY), literal(dayText(last), DAY)];
     return `(${literal(String(priceId), /^\d+$/)}, date '${from}', date '${to}')`;
   });
   const { series, isThere } = seriesAt(revision);
@@ -92,8 +87,8 @@ export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
     where require_commit($4, $5)`,
   values: [
     wanted.map(({ priceId }) => priceId),
-    wanted.map(({ first }) => first),
-    wanted.map(({ last }) => last),
+    wanted.map(({ first }) => dayText(first)),
+    wanted.map(({ last }) => dayText(last)),
     numberOf(revision),
     commitIdOf(revision),
   ],
@@ -136,12 +131,11 @@ const ROW_DAYS_MAX = 256;
 /** Reads series with one short statement for each call. */
 export const sqlSeries =
   (reads: Reads): SeriesSource =>
-  async (priceIds, range, revision, signal) => {
-    const { from, to } = range;
-    if (from === null || to === null || priceIds.length * daysIn(range) > ROW_DAYS_MAX) {
-      return reads.copy(seriesStatement(priceIds, range, revision), columnsOf, signal);
+  async (priceIds, days, revision, signal) => {
+    if (priceIds.length * daysIn(days) > ROW_DAYS_MAX) {
+      return reads.copy(seriesStatement(priceIds, days, revision), columnsOf, signal);
     }
-    const wanted = priceIds.map((priceId) => ({ priceId, first: from, last: to }));
+    const wanted = priceIds.map((priceId) => ({ priceId, ...days }));
     return columnsOfRows(
       await reads.query<FewPointsRow>(fewPoints(wanted, revision), signal, true),
     );

@@ -1,6 +1,18 @@
 import type { DecimalColumn } from '../../conversion/columns.ts';
 import { dayText } from '../../std/days.ts';
 
+/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
+export const SLICE_BYTES = 65_536;
+
+/** Upper bound of the bytes of one point in any format, without wide numbers: reserved first. */
+export const POINT_BYTES_MAX = 640;
+
+/** Warnings in one slice: there may be one for each record. */
+export const WARNINGS_PER_SLICE = 200;
+
+export const COMMA = 0x2c;
+export const QUOTE = 0x22;
+
 /** ASCII text as bytes. */
 export const ascii = (text: string): Buffer => Buffer.from(text, 'latin1');
 

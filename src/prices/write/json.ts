@@ -7,8 +7,17 @@ import {
 } from '../../conversion/columns.ts';
 import type { CurrencyRates } from '../../conversion/rate-table.ts';
 import { summaryJson } from '../../conversion/summary.ts';
-import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Description, Metadata, RenderContext, Writer } from './contents.ts';
+import type { Metadata, RenderContext } from '../answer/answer.ts';
+import {
+  ascii,
+  ByteWriter,
+  COMMA,
+  POINT_BYTES_MAX,
+  QUOTE,
+  SLICE_BYTES,
+  WARNINGS_PER_SLICE,
+} from './bytes.ts';
+import type { Contents, Description, Writer } from './points.ts';
 import { membersOf } from './record.ts';
 
 /** Days whose texts are cached for one pair: eleven years. */
@@ -86,16 +95,8 @@ const OBSERVATIONS = ascii('","observations":');
 const LEFT_OUT = ascii(',"observationsLeftOut":');
 const NO_RATE = ascii(',"conversionReason":"no-rate"');
 
-/** Upper bound of the bytes of one point without wide numbers, comma included: reserved first. */
-const POINT_BYTES_MAX = 640;
 /** Usual size of a point: the initial size of a buffer, for each point. */
 const POINT_BYTES = 128;
-
-const COMMA = 0x2c;
-const QUOTE = 0x22;
-
-/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
-const SLICE_BYTES = 65_536;
 
 const out = new ByteWriter('null');
 
@@ -184,11 +185,11 @@ export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
 const RECORD_END = Buffer.from(']}');
 
 /** A record as JSON up to its points; members are in the order of the contract. */
-export function recordHead(
+export function recordStart(
   context: RenderContext,
-  { price, shown, receipt, summary }: Description,
+  { price, currencyAndUnit, receipt, summary }: Description,
 ): string {
-  const members = membersOf(context.plan.market, price, context.references, shown);
+  const members = membersOf(context.plan.market, price, context.references, currencyAndUnit);
   const conversion = receipt ? `,"conversion":${JSON.stringify(receipt)}` : '';
   const changes = summary
     ? `,"summary":${summaryJson(summary, context.plan.options.decimalsAsText)}`
@@ -198,16 +199,13 @@ export function recordHead(
 
 /** One record as JSON, in slices. */
 function* recordJson(context: RenderContext, contents: Contents): Generator<Buffer> {
-  yield Buffer.from(recordHead(context, contents));
+  yield Buffer.from(recordStart(context, contents));
   if (contents.points) yield* slicesOfPoints(contents.points, context.plan.options.decimalsAsText);
   yield RECORD_END;
 }
 
-/** Warnings in one slice of a head: there may be one for each record. */
-const WARNINGS_PER_SLICE = 200;
-
 /** The bytes before the records of a document, in slices. */
-export function* documentHead({ warnings, ...metadata }: Metadata): Generator<Buffer> {
+export function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> {
   const text = JSON.stringify({ ...metadata, warnings: [] });
   yield Buffer.from(`{"$metadata":${text.slice(0, -2)}`);
   for (let at = 0; at < warnings.length; at += WARNINGS_PER_SLICE) {
@@ -219,7 +217,7 @@ export function* documentHead({ warnings, ...metadata }: Metadata): Generator<Bu
 
 /** `application/json`: one document. */
 export const jsonWriter: Writer = {
-  head: ({ metadata }) => documentHead(metadata),
+  start: ({ metadata }) => documentStart(metadata),
   record: recordJson,
   between: Buffer.from(','),
   end: Buffer.from(']}'),
@@ -230,7 +228,7 @@ const NOTHING = Buffer.alloc(0);
 
 /** `application/x-ndjson`: a record on each line, with the same bytes as in the JSON document. */
 export const ndjsonWriter: Writer = {
-  head: () => [],
+  start: () => [],
   *record(context, contents) {
     yield* recordJson(context, contents);
     yield LINE_END;

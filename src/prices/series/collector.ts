@@ -1,15 +1,15 @@
 import type { Columns } from '../../conversion/columns.ts';
-import type { DateRange } from '../plan/plan.ts';
+import type { Days } from '../../std/days.ts';
 
 /**
- * Reads the series of prices within a range at a revision, by price id. The one interface to
- * points: the database and the price book implement it. A price without points in the range is
+ * Reads the series of prices of some days at a revision, by price id. The one interface to
+ * points: the database and the price book implement it. A price without points on these days is
  * absent from the map. Scaled integers are exact in a double, because a point has at most 15
  * significant digits. Microseconds are exact, because years are 1800 to 2199.
  */
 export type SeriesSource = (
   priceIds: readonly number[],
-  range: DateRange,
+  days: Days,
   revision: string,
   signal: AbortSignal,
 ) => Promise<ReadonlyMap<number, Columns>>;
