@@ -21,6 +21,7 @@ import type { Credentials } from './http/hooks/auth.ts';
 import { RefusalLines } from './http/hooks/log-lines.ts';
 import { logRefusedConnection, logRejected, type Observer } from './http/hooks/observe.ts';
 import { contextCreator, pipeline } from './http/pipeline.ts';
+import { AnswerCache } from './http/reply/answer-cache.ts';
 import { changeRoutes } from './http/routes/changes.ts';
 import { docsPage } from './http/routes/docs-page.ts';
 import { documentRoutes, openapi } from './http/routes/documents.ts';
@@ -145,6 +146,9 @@ function readersOf({ config, client }: AppOptions, primary: Primary): Readers {
   };
 }
 
+/** Share of `PRICE_BOOK_BYTES` for the price book. The rest is for kept answers. */
+const BOOK_SHARE = 3 / 4;
+
 /**
  * Creates the price book. It is filled in the background once the service listens, and refreshed
  * after each commit; until then, requests read newer revisions from the database.
@@ -160,7 +164,7 @@ function priceBook(
     const level = databaseFailureOf(error) === null ? 'warn' : 'debug';
     app.log[level]({ err: error }, 'the price book could not be refreshed');
   };
-  const book = bytes > 0 ? new PriceBook({ bytes, readers, onError }) : null;
+  const book = bytes > 0 ? new PriceBook({ bytes: BOOK_SHARE * bytes, readers, onError }) : null;
   app.decorate('book', book);
   if (book === null) return null;
   const checkRevision = () => client.link.newestRevision();
@@ -214,7 +218,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await openapi(app, requestLimitsOf(config), config.PUBLIC_URL);
 
   const book = priceBook(app, options, readers);
-  if (metrics) watchSources(metrics.registry, { client, limits, book, minRevision });
+  const answers = book && new AnswerCache((1 - BOOK_SHARE) * config.PRICE_BOOK_BYTES);
+  app.decorate('answers', answers);
+  if (metrics) watchSources(metrics.registry, { client, limits, book, answers, minRevision });
   healthRoutes(app, { version: VERSION, rateSource: config.FX_SOURCE }, client, minRevision);
   app.addHook('onListen', async () => client.link.start());
   meRoute(app, limits);
@@ -226,7 +232,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   for (const market of MARKETS) {
     const schemas = schemasOf(market, shared);
     for (const schema of publishedOf(schemas)) app.addSchema(schema);
-    priceRoutes(app, market, schemas, { readers, book });
+    priceRoutes(app, market, schemas, { readers, book, answers });
     valuesRoute(app, market, schemas, readers);
   }
   feedOfChanges(app, options, credentials);

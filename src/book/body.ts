@@ -4,14 +4,12 @@ import type { Conversion } from '../conversion/convert.ts';
 import type { Answer } from '../prices/answer/answer.ts';
 import type { PlannedPrice } from '../prices/answer/conversions.ts';
 import type { RateSource } from '../prices/market/rates.ts';
-import { answerKey } from '../prices/plan/plan.ts';
 import { csvHeader } from '../prices/write/csv.ts';
 import { documentStart, recordStart } from '../prices/write/json.ts';
 import { descriptionOf, roundingOf, summaryIn } from '../prices/write/points.ts';
 import type { Body } from '../std/body.ts';
 import type { Days } from '../std/days.ts';
 import { UNHELD_BYTES } from '../std/held-bytes.ts';
-import { HELD_BYTES, joinedSlices, LongAnswer } from './answers.ts';
 import { type Block, type BlockRange, columnsOfRanges, pointsIn, rangesIn } from './block.ts';
 import type { Budget } from './budget.ts';
 import type { BookPrice, Edition } from './edition.ts';
@@ -260,6 +258,37 @@ const piecesSink = ({ budget, turns }: BookSource): PartSink<Piece, DeflatedBloc
   points: (deflated, range, form, hasComma) => pointsPiece(turns, form, range, deflated, hasComma),
 });
 
+/** Most bytes of an answer that is encoded before it is sent. */
+const HELD_BYTES = 16_777_216;
+
+/** Slices below this size are joined: writing one costs about as much as copying these bytes. */
+const SMALL_BYTES = 8_192;
+
+/** Size of joined slices. */
+const JOINED_BYTES = 65_536;
+
+/** Copies small slices together. Large slices stay as they are. */
+function joinedSlices(slices: readonly Buffer[]): readonly Buffer[] {
+  const joined: Buffer[] = [];
+  let small: Buffer[] = [];
+  let bytes = 0;
+  const flush = (): void => {
+    if (small.length > 0) joined.push(Buffer.concat(small));
+    small = [];
+    bytes = 0;
+  };
+  for (const slice of slices) {
+    const isSmall = slice.length < SMALL_BYTES;
+    if (!isSmall || bytes >= JOINED_BYTES) flush();
+    if (isSmall) {
+      small.push(slice);
+      bytes += slice.length;
+    } else joined.push(slice);
+  }
+  flush();
+  return joined;
+}
+
 /** Bytes of a batch: the fixed cost of a write is small beside them. */
 const BATCH_BYTES = 1_048_576;
 
@@ -287,28 +316,6 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: BookSource) {
   if (batch.length > 0) yield batch;
 }
 
-/** The key of a long answer; null for one with warnings, which may be long and are not shared. */
-function longKey(
-  { rates }: BookSource,
-  { metadata: { revision, warnings }, context: { plan } }: Answer,
-  format: BookFormat,
-  coding: 'gzip' | null,
-): string | null {
-  if (warnings.length > 0) return null;
-  return `${format} ${coding} ${revision} ${rates?.slug}.${rates?.revision} ${answerKey(plan)}`;
-}
-
-/** The length of an answer that `bookBody` has kept; null for another. */
-export function keptLength(
-  source: BookSource,
-  answer: Answer,
-  format: BookFormat,
-  coding: 'gzip' | null,
-): number | null {
-  const key = longKey(source, answer, format, coding);
-  return source.edition.longAnswers.get(key ?? '')?.length ?? null;
-}
-
 /**
  * The bytes of an answer as JSON or NDJSON, assembled from cached fragments and heads. If encoding
  * takes more than one turn of the event loop, the body starts at once and its length is null.
@@ -320,25 +327,14 @@ export function bookBody(
   format: BookFormat,
   coding: 'gzip' | null,
 ): Body {
-  const { turns, budget, edition } = source;
+  const { turns } = source;
   const parts = <Part, Encoded extends EncodedBlock>(sink: PartSink<Part, Encoded>) =>
     format === 'csv' ? walkRows(source, answer, sink) : walk(source, answer, format, sink);
   const encode = () =>
     coding === 'gzip' ? gzipMember(parts(piecesSink(source))) : parts(bytesSink(source));
-  const longBody = (long: LongAnswer): Body => ({
-    batches: batchesOf(long.slicesOr(encode), source),
-    bytes: long.length,
-  });
   // A slow reader retains these bytes even if the book evicts the entries that they belong to.
   const mayHold = (held: number): boolean =>
     held <= UNHELD_BYTES || (held <= HELD_BYTES && answer.context.work.hold(held));
-  const key = longKey(source, answer, format, coding);
-  const known = edition.longAnswers.get(key ?? '');
-  if (known) {
-    budget.use(known);
-    return longBody(known);
-  }
-  const { evictions } = budget.state;
   const slices = encode();
   const encoded: Buffer[] = [];
   let bytes = 0;
@@ -352,14 +348,6 @@ export function bookBody(
     return { batches: batchesOf(rest, source), bytes: null };
   }
   if (mayHold(bytes)) return { batches: [joinedSlices(encoded)], bytes };
-  const long = new LongAnswer(edition.longAnswers, key ?? '', encoded);
-  // The answer must not retain an entry that was evicted while it was encoded or added.
-  const isWhole = () => edition.budget === budget && budget.state.evictions === evictions;
-  if (key !== null && isWhole() && budget.add(long) && isWhole()) {
-    edition.longAnswers.set(key, long);
-  } else {
-    budget.remove(long);
-    long.detach();
-  }
-  return longBody(long);
+  // The same edition encodes the same bytes again.
+  return { batches: batchesOf(encode(), source), bytes };
 }

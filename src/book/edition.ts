@@ -7,7 +7,6 @@ import type { Selection } from '../prices/market/select.ts';
 import { type Unmatched, unmatchedIn } from '../prices/market/unmatched.ts';
 import type { VocabularyReader } from '../prices/market/vocabulary.ts';
 import type { Plan } from '../prices/plan/plan.ts';
-import type { LongAnswer, SentAnswers } from './answers.ts';
 import type { Block } from './block.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 import { outdate } from './fragment.ts';
@@ -38,7 +37,6 @@ export const bookPrice = (price: SelectedPrice, blocks: readonly Block[]): BookP
 export interface MarketSlot {
   readonly market: Market;
   readonly budget: Budget;
-  readonly answers: SentAnswers;
   edition: Edition | null;
   /** The build or refresh in progress. Concurrent requests share it. */
   work: Promise<void> | null;
@@ -74,8 +72,6 @@ export class Edition extends CacheEntry {
   readonly bytes: number;
   /** The cached selections, by filters. */
   readonly selections = new Map<string, CachedSelection>();
-  /** The cached slices of long answers. */
-  readonly longAnswers = new Map<string, LongAnswer>();
   readonly #slot: MarketSlot;
 
   constructor(slot: MarketSlot, parts: EditionParts) {
@@ -107,10 +103,6 @@ export function replaceEdition(slot: MarketSlot, next: Edition | null): void {
 
 function discard(before: Edition, next: Edition | null, budget: Budget): void {
   budget.remove(before);
-  for (const long of before.longAnswers.values()) {
-    budget.remove(long);
-    long.detach();
-  }
   for (const selection of before.selections.values()) {
     if (next?.selectsAsBefore) selection.moveTo(next.selections);
     else budget.remove(selection);

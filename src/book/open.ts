@@ -1,4 +1,3 @@
-import type { Format } from '../contract/schemas/formats.ts';
 import type { Columns } from '../conversion/columns.ts';
 import type { Segment } from '../conversion/rate-table.ts';
 import { summaryDays } from '../conversion/summary.ts';
@@ -16,9 +15,8 @@ import type { SeriesSource } from '../prices/series/collector.ts';
 import type { Snapshot } from '../prices/snapshot.ts';
 import type { Body } from '../std/body.ts';
 import type { Days } from '../std/days.ts';
-import type { Sent, SentAnswers } from './answers.ts';
 import { type Block, columnsOfRanges, countWithin, rangesIn } from './block.ts';
-import { type BookFormat, bookBody, keptLength } from './body.ts';
+import { type BookFormat, bookBody } from './body.ts';
 import type { Budget } from './budget.ts';
 import { type Edition, selectIn } from './edition.ts';
 import { type TurnCounts, Turns } from './turns.ts';
@@ -111,25 +109,9 @@ export interface OpenBook {
    * @param coding `gzip` returns the compressed bytes
    * @returns null if only a writer makes these bytes, see `offersGzip`
    */
-  body(answer: Answer, format: Format, snapshot: Snapshot, coding: 'gzip' | null): Body | null;
-  /** The length of these bytes if they are kept; null if they would have to be made. */
-  keptLength(
-    answer: Answer,
-    format: Format,
-    snapshot: Snapshot,
-    coding: 'gzip' | null,
-  ): number | null;
-  /**
-   * Caches the answer to a repeated request.
-   * @param slices the bytes of the answer; null if they exceed the limit or are not complete
-   */
-  cacheAnswer(
-    request: string,
-    sent: Sent,
-    slices: (bytesMax: number) => readonly Buffer[] | null,
-  ): void;
+  body(answer: Answer, snapshot: Snapshot, coding: 'gzip' | null): Body | null;
   /** True if the book makes the bytes of such an answer, so that gzip costs little. */
-  offersGzip(plan: Plan, format: Format): boolean;
+  offersGzip(plan: Plan): boolean;
 }
 
 /**
@@ -165,10 +147,14 @@ const isPlainCsv = ({ options }: Plan): boolean =>
   !options.includeSummary &&
   !isConverting(options);
 
-/** True if the book makes the bytes of an answer. Writers make all others. */
-const isMadeByBook = (plan: Plan, format: Format): format is BookFormat =>
-  (format === 'json' || format === 'ndjson' || (format === 'csv' && isPlainCsv(plan))) &&
-  LEFT_TO_WRITERS.every((name) => plan.options[name] === DEFAULTS[name]);
+/** The format of an answer whose bytes the book makes; null if a writer makes them. */
+function formatOfBook(plan: Plan): BookFormat | null {
+  const { format, options } = plan;
+  const isOfBook =
+    format === 'json' || format === 'ndjson' || (format === 'csv' && isPlainCsv(plan));
+  const isPlain = LEFT_TO_WRITERS.every((name) => options[name] === DEFAULTS[name]);
+  return isOfBook && isPlain ? format : null;
+}
 
 /** Prices whose series a writer reads at a time. */
 const PRICES_PER_READ = 2;
@@ -193,8 +179,6 @@ export interface BookCounts {
   answers: number;
   /** Requests that the book left to the database. */
   misses: number;
-  /** Requests that a cached answer served. */
-  repeats: number;
   builds: number;
   refreshes: number;
   /** Rows that were read. */
@@ -206,7 +190,6 @@ export interface BookCounts {
 
 interface OpenInput {
   readonly edition: Edition;
-  readonly answers: SentAnswers;
   readonly budget: Budget;
   readonly turns: TurnCounts;
   readonly counts: Pick<BookCounts, 'filtersRead'>;
@@ -218,7 +201,7 @@ export function openEdition(
   readers: Readers,
   requested: NewestRevision,
 ): OpenBook {
-  const { edition, answers, budget, counts } = input;
+  const { edition, budget, counts } = input;
   const turns = new Turns(input.turns);
   // An edition may be refreshed after the request arrived: a later revision is allowed.
   const newest = edition.newest.order > requested.order ? edition.newest : requested;
@@ -238,19 +221,11 @@ export function openEdition(
       missing: () => missingIn(edition, turns),
       pricesPerStatement: PRICES_PER_READ,
     },
-    body: (answer, format, { rates }, coding) => {
-      if (!isMadeByBook(answer.context.plan, format)) return null;
+    body: (answer, { rates }, coding) => {
+      const format = formatOfBook(answer.context.plan);
+      if (format === null) return null;
       return bookBody({ edition, budget, turns, rates }, answer, format, coding);
     },
-    keptLength: (answer, format, { rates }, coding) => {
-      if (!isMadeByBook(answer.context.plan, format)) return null;
-      return keptLength({ edition, budget, turns, rates }, answer, format, coding);
-    },
-    cacheAnswer: (request, sent, slices) => {
-      if (!answers.isRepeated(request)) return;
-      const parts = slices(answers.bytesMax);
-      if (parts !== null) answers.add(request, sent, newest, parts);
-    },
-    offersGzip: isMadeByBook,
+    offersGzip: (plan) => formatOfBook(plan) !== null,
   };
 }

@@ -1,6 +1,5 @@
 import { crc32, gunzipSync } from 'node:zlib';
 import t from 'tap';
-import type { BookFormat } from '../../src/book/body.ts';
 import type { PriceBook } from '../../src/book/book.ts';
 import { joinedCrc, shiftOf } from '../../src/book/gzip.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
@@ -42,18 +41,19 @@ async function bothOf(
   { client }: TestDatabase,
   { slug, filters, options, accept }: BookRequest,
 ) {
+  const named = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const;
+  const format = named[accept as keyof typeof named] ?? 'json';
   const market = MARKETS.find((each) => each.slug === slug);
   if (!market) throw new Error(`no market ${slug}`);
-  const plan = planOf(market, () => [], { filters, options });
+  const input = { by: 'body', readableMarkets: () => [], format } as const;
+  const plan = planOf(market, () => [], { filters, options }, input);
   const openBook = await book.open(plan, await client.link.newestRevision());
   if (!openBook) throw new Error('not in the book');
   const { readers, newest } = openBook;
   const snapshot = await readers.snapshot(plan, newest);
   const answer = await answerAt(readers, plan, snapshot, ANY_MEMORY).catch(() => null);
-  const named = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const;
-  const format: BookFormat = named[accept as keyof typeof named] ?? 'json';
-  const plain = answer && openBook.body(answer, format, snapshot, null);
-  const gzip = answer && openBook.body(answer, format, snapshot, 'gzip');
+  const plain = answer && openBook.body(answer, snapshot, null);
+  const gzip = answer && openBook.body(answer, snapshot, 'gzip');
   return plain && gzip && { plain: await bytesOf(plain), gzip: await bytesOf(gzip) };
 }
 

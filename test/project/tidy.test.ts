@@ -29,8 +29,8 @@ const LAYERS: Readonly<Record<string, string>> = {
   'http/reply': 'book catalog contract db errors prices std',
   'http/routes': 'auth catalog contract conversion db errors http http/reply limits prices std',
   app:
-    'book catalog config contract conversion db errors http http/routes limits metrics prices ' +
-    'std',
+    'book catalog config contract conversion db errors http http/reply http/routes limits ' +
+    'metrics prices std',
   process: 'auth catalog config contract db errors ingest metrics prices app std limits',
   server: 'config metrics process std',
   cli:

@@ -18,7 +18,7 @@ export const BYTES_MIN = 1_024;
 /** Order of codings if a gzip of the answer exists already. */
 const GZIP_FIRST: readonly Coding[] = ['gzip', 'zstd', 'br'];
 
-/** The bytes of a response, and their present content coding. */
+/** The bytes of a response, and their content coding. */
 export interface Payload {
   readonly bytes: Buffer | BodyStream;
   readonly coding: Coding | null;
@@ -47,10 +47,10 @@ export function holdBody({ context }: FastifyRequest, bytes: number): void {
 }
 
 /**
- * Sends bytes as they are, with their length where it is known. Many bytes are sent as a stream, so
- * that a slow reader of them is noticed.
+ * Sends coded bytes, with their length where it is known. Many bytes are sent as a stream, so that
+ * a slow reader of them is noticed.
  */
-function sendBytes(reply: FastifyReply, payload: Buffer | BodyStream, coding: Coding | null) {
+export function sendPayload(reply: FastifyReply, { bytes: payload, coding }: Payload) {
   const isLong = !(payload instanceof BodyStream) && payload.length > UNHELD_BYTES;
   const bytes = isLong ? new BodyStream({ batches: [[payload]], bytes: payload.length }) : payload;
   const length = bytes instanceof BodyStream ? bytes.body.bytes : null;
@@ -60,21 +60,29 @@ function sendBytes(reply: FastifyReply, payload: Buffer | BodyStream, coding: Co
 }
 
 /**
- * Sends an answer in the content coding that its client prefers. A small body is sent without one.
- * A stream is encoded while it is produced.
+ * Bytes in the content coding that a client prefers. A small body stays without one. A stream is
+ * encoded while it is produced.
  */
-export async function sendCoded(
-  reply: FastifyReply,
-  { bytes, coding: has }: Payload,
+export async function coded(
+  bytes: Buffer | BodyStream,
   { coding, acceptsIdentity }: CodingPreference,
-): Promise<FastifyReply> {
-  if (has !== null || coding === null) return sendBytes(reply, bytes, has);
+): Promise<Payload> {
+  if (coding === null) return { bytes, coding };
   if (bytes instanceof BodyStream) {
     const batches = compressedBatches(bytes.body.batches, coding);
-    return sendBytes(reply, new BodyStream({ batches, bytes: null }), coding);
+    return { bytes: new BodyStream({ batches, bytes: null }), coding };
   }
-  if (bytes.length < BYTES_MIN && acceptsIdentity) return sendBytes(reply, bytes, null);
-  return sendBytes(reply, await compressed(bytes, coding), coding);
+  if (bytes.length < BYTES_MIN && acceptsIdentity) return { bytes, coding: null };
+  return { bytes: await compressed(bytes, coding), coding };
+}
+
+/** Sends bytes in the content coding that the client of a request prefers. */
+export async function sendCoded(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  bytes: Buffer | BodyStream,
+): Promise<FastifyReply> {
+  return sendPayload(reply, await coded(bytes, codingOf(request)));
 }
 
 /** Request headers that a response depends on. */
@@ -118,5 +126,5 @@ export async function sendTagged(
   if (etagMatch(request, tag) !== null) return reply.code(304).headers(cacheHeaders(tag)).send();
   const bytes = Buffer.from(body);
   holdBody(request, bytes.length);
-  return sendCoded(reply.type(type).headers(cacheHeaders(tag)), { bytes, coding: null }, wanted);
+  return sendPayload(reply.type(type).headers(cacheHeaders(tag)), await coded(bytes, wanted));
 }

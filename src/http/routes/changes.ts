@@ -135,7 +135,7 @@ async function send(
   // Without these headers a refusal moves no reader of the feed forward.
   holdBody(request, bytes.length);
   reply.headers(headers).type(FORMATS[format].type);
-  return sendCoded(reply, { bytes, coding: null }, codingOf(request));
+  return sendCoded(request, reply, bytes);
 }
 
 /** Disables the socket timeout during a long poll. Returns a function that restores it. */

@@ -14,8 +14,9 @@ import { extentReader, marketList } from '../../prices/market/market-list.ts';
 import { planOf, type RequestOrigin } from '../../prices/plan/plan.ts';
 import { turn } from '../../std/turns.ts';
 import { checkNoChoice, formatOf } from '../reply/accept.ts';
+import { requestKey } from '../reply/answer-cache.ts';
+import { type PriceQuery, type PriceStore, sendPrices } from '../reply/prices.ts';
 import { codingOf, sendTagged } from '../reply/send.ts';
-import { type PriceQuery, type PriceStore, requestKey, sendPrices } from '../reply/send-prices.ts';
 import {
   listOperation,
   NOT_MODIFIED,
@@ -71,7 +72,7 @@ function queryFromAddress(
   read: ReturnType<typeof queryReader>,
 ): PriceQuery {
   const origin = originOf(request, 'address');
-  const text = hasBody(request) ? null : requestKey(request, '');
+  const key = hasBody(request) ? null : requestKey(request, '');
   const makePlan = () => {
     const { body, broken, format: named } = read(request.url);
     const format = named ?? formatOf(request);
@@ -79,7 +80,7 @@ function queryFromAddress(
     rejectBody(request);
     return planOf(market, check, body, { ...origin, format }, broken);
   };
-  return { market, origin, text, makePlan };
+  return { origin, key, makePlan };
 }
 
 /** The query of a POST, read from its body. */
@@ -90,7 +91,7 @@ function queryFromBody(request: FastifyRequest, market: Market, check: BodyCheck
     const input = { ...origin, format: formatOf(request) };
     return planOf(market, check, parse(), input, strayParameters(request.url));
   };
-  return { market, origin, text: requestKey(request, bytes.toString('latin1')), makePlan };
+  return { origin, key: requestKey(request, bytes.toString('latin1')), makePlan };
 }
 
 /** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market. */
