@@ -162,7 +162,7 @@ const PRICES_PER_READ = 2;
 /** Reads series from an edition. Yields to the event loop when due. */
 const seriesIn =
   (edition: Edition, turns: Turns): SeriesSource =>
-  async (priceIds, days) => {
+  async (priceIds, { days }) => {
     const found = new Map<number, Columns>();
     if (turns.isLong) await turns.pass();
     for (const id of priceIds) {

@@ -10,7 +10,12 @@ import { rateSource, ratesReader } from '../../src/prices/market/rates.ts';
 import { referenceReader } from '../../src/prices/market/references.ts';
 import { usedValues } from '../../src/prices/market/vocabulary.ts';
 import { columnsOf } from '../../src/prices/series/copy-binary.ts';
-import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series/from-sql.ts';
+import {
+  daysStatement,
+  fewPoints,
+  lastPoints,
+  seriesStatement,
+} from '../../src/prices/series/from-sql.ts';
 import { ALL_DAYS, dayOf } from '../../src/std/days.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { lockWaits } from '../support/database/lock-waits.ts';
@@ -50,6 +55,7 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
     series: () => reads.copy(seriesStatement([1], ALL_DAYS, revision), columnsOf),
     'some days': () => reads.copy(daysStatement(wanted, revision), columnsOf),
     'a few points': () => reads.query(fewPoints(wanted, revision)),
+    'the last points': () => reads.query(lastPoints([1], ALL_DAYS, 1, revision)),
     'reference data': () => referenceReader(1)(db, { epoch: 'e', reference: revision }),
     'the source of rates': () => rateSource(db, 'ECB', revision),
     rates: () => ratesReader(1)(db, 'e', rates),

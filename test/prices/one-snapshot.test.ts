@@ -107,7 +107,12 @@ async function recordsAt({ db, client }: TestDatabase, revision: number): Promis
   const prices = await selectionOf(db, plan, at).execute();
   const references = await referenceReader(1)(db, { epoch: 'any', reference: at });
   const ids = prices.map((each) => each.id);
-  const series = await sqlSeries(client.reads)(ids, plan.days, at, new AbortController().signal);
+  const series = await sqlSeries(client.reads)(
+    ids,
+    { days: plan.days, last: null },
+    at,
+    new AbortController().signal,
+  );
   const records = prices.map((price) => {
     const columns = series.get(price.id);
     const points = columns ? pointsText(nativePoints(columns)).toString() : '';

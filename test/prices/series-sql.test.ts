@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { to as copyTo } from 'pg-copy-streams';
 import t from 'tap';
-import { nativePoints } from '../../src/conversion/columns.ts';
+import { columnSlice, nativePoints } from '../../src/conversion/columns.ts';
+import type { SeriesRange } from '../../src/prices/series/collector.ts';
 import { columnsOf, SeriesReader } from '../../src/prices/series/copy-binary.ts';
 import {
   columnsOfRows,
@@ -11,7 +12,7 @@ import {
   seriesStatement,
   sqlSeries,
 } from '../../src/prices/series/from-sql.ts';
-import { ALL_DAYS, dayOf } from '../../src/std/days.ts';
+import { ALL_DAYS, type Days, dayOf } from '../../src/std/days.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import {
   failureOf,
@@ -47,20 +48,35 @@ const rows = fc.uniqueArray(
   { selector: (row) => row.day, maxLength: 60, size: 'max' },
 );
 
+/** All points. */
+const ALL: SeriesRange = { days: ALL_DAYS, last: null };
+
 let database: TestDatabase;
 t.before(async () => {
   database = await testDatabase(t);
   await writeMinimalData(database.pool);
 });
 
+/** Compares the last points at a revision, on some days, with those of the whole series. */
+async function compareLast(priceIds: readonly number[], revision: number) {
+  const read = (days: Days, last: number | null) =>
+    sqlSeries(database.client.reads)(priceIds, { days, last }, String(revision), NEVER);
+  const half = { first: Math.trunc(DAYS.min / 2), last: Math.trunc(DAYS.max / 2) };
+  for (const days of [ALL_DAYS, half]) {
+    const whole = await read(days, null);
+    for (const count of [1, 3]) {
+      const tails = [...whole].map(([id, columns]) => {
+        const from = Math.max(0, columns.length - count);
+        return [id, columnSlice(columns, from, columns.length)] as const;
+      });
+      t.same(await read(days, count), new Map(tails), `the last ${count}`);
+    }
+  }
+}
+
 /** The points of some prices as the service encodes them, and as PostgreSQL prints them. */
 async function bothTexts(priceIds: readonly number[], revision: number) {
-  const series = await sqlSeries(database.client.reads)(
-    priceIds,
-    ALL_DAYS,
-    String(revision),
-    NEVER,
-  );
+  const series = await sqlSeries(database.client.reads)(priceIds, ALL, String(revision), NEVER);
   const encoded = priceIds.map((id) => {
     const columns = series.get(id);
     return parseExact(`[${columns ? pointsText(nativePoints(columns)).toString('latin1') : ''}]`);
@@ -121,6 +137,8 @@ t.test('every stored value is printed as PostgreSQL prints it', async (t) => {
         return Number(opened[0].number);
       });
       points += one.length + other.length;
+      // The points of the revision before are in the history.
+      for (const at of [revision, revision - 1]) await compareLast([first, second], at);
       const { encoded, wanted } = await bothTexts([first, second], revision);
       if (JSON.stringify(encoded) !== JSON.stringify(wanted)) {
         throw new Error(`${JSON.stringify(encoded)}\nshould be\n${JSON.stringify(wanted)}`);
@@ -254,11 +272,11 @@ t.test('a reader that is gone stops the reading, and the next one is served', as
   const { client, pool } = await testDatabase(t);
   const gone = AbortSignal.abort(new Error('the client is gone'));
   const series = sqlSeries(client.reads);
-  t.equal((await failureOf(series([1], ALL_DAYS, '1', gone))).message, 'the client is gone');
+  t.equal((await failureOf(series([1], ALL, '1', gone))).message, 'the client is gone');
   const going = new AbortController();
-  const reading = failureOf(series([1], ALL_DAYS, '1', going.signal));
+  const reading = failureOf(series([1], ALL, '1', going.signal));
   going.abort();
   await reading;
-  t.equal((await series([1], ALL_DAYS, '1', NEVER)).size, 0);
+  t.equal((await series([1], ALL, '1', NEVER)).size, 0);
   t.equal(pool.waitingCount, 0);
 });

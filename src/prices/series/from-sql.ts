@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import type { Columns } from '../../conversion/columns.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf } from '../../db/revisions.ts';
@@ -71,16 +72,18 @@ export interface FewPointsRow {
   readonly corrections: number;
 }
 
+const FEW_COLUMNS = `s.date - date '2000-01-01' as day,
+      s.low::text, s.mid::text, s.high::text, s.corrections,
+      (extract(epoch from s.published_at - timestamptz '2000-01-01T00:00Z') * 1000000)::bigint::text
+        as micros`;
+
 /**
  * The query for the points of days at a revision. Unlike `daysStatement` it can be prepared, so it
  * is faster for few points, where planning takes longer than reading.
  */
 export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
   name: 'few_points',
-  text: `select s.price_id as "priceId", s.date - date '2000-01-01' as day,
-      s.low::text, s.mid::text, s.high::text, s.corrections,
-      (extract(epoch from s.published_at - timestamptz '2000-01-01T00:00Z') * 1000000)::bigint::text
-        as micros
+  text: `select s.price_id as "priceId", ${FEW_COLUMNS}
     from unnest($1::integer[], $2::date[], $3::date[]) as w (id, first, last)
       cross join lateral (select * from series_at($4::bigint)
         where price_id = w.id and date between w.first and w.last offset 0) as s
@@ -93,6 +96,40 @@ export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
     commitIdOf(revision),
   ],
 });
+
+/**
+ * The query for the last points of prices on some days at a revision. It reads the ends of two
+ * indexes; series_at would read every point.
+ */
+export const lastPoints = (
+  priceIds: readonly number[],
+  { first, last }: Days,
+  count: number,
+  revision: string,
+) => {
+  const endOf = (table: string, more: string) => `(
+        select date, low, mid, high, published_at, corrections from ${table}
+        where price_id = w.id and revision <= $4::bigint${more}
+          and date between coalesce($2::date, '-infinity') and coalesce($3::date, 'infinity')
+        order by date desc limit $6)`;
+  return {
+    name: 'last_points',
+    text: `select w.id as "priceId", ${FEW_COLUMNS}
+    from unnest($1::integer[]) as w (id)
+      cross join lateral (${endOf('series', '')}
+        union all ${endOf('series_history', ' and revision_to > $4')}
+        order by date desc limit $6) as s
+    where require_commit($4, $5)`,
+    values: [
+      [...priceIds],
+      boundText(first),
+      boundText(last),
+      numberOf(revision),
+      commitIdOf(revision),
+      count,
+    ],
+  };
+};
 
 /** Decimal text as an integer and its number of decimals. */
 function scaled(text: string): { readonly value: number; readonly scale: number } {
@@ -128,15 +165,25 @@ export function columnsOfRows(rows: readonly FewPointsRow[]): Map<number, Column
  */
 const ROW_DAYS_MAX = 256;
 
+/** Most last points of all prices that are read as rows, instead of all points by COPY. */
+const LAST_ROWS_MAX = 2_000;
+
 /** Reads series with one short statement for each call. */
 export const sqlSeries =
   (reads: Reads): SeriesSource =>
-  async (priceIds, days, revision, signal) => {
+  async (priceIds, { days, last }, revision, signal) => {
+    const rows = async (query: pg.QueryConfig) =>
+      columnsOfRows(await reads.query<FewPointsRow>(query, signal, true));
+    if (last !== null && priceIds.length * last <= LAST_ROWS_MAX) {
+      return rows(lastPoints(priceIds, days, last, revision));
+    }
     if (priceIds.length * daysIn(days) > ROW_DAYS_MAX) {
       return reads.copy(seriesStatement(priceIds, days, revision), columnsOf, signal);
     }
-    const wanted = priceIds.map((priceId) => ({ priceId, ...days }));
-    return columnsOfRows(
-      await reads.query<FewPointsRow>(fewPoints(wanted, revision), signal, true),
+    return rows(
+      fewPoints(
+        priceIds.map((priceId) => ({ priceId, ...days })),
+        revision,
+      ),
     );
   };

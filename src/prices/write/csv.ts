@@ -122,7 +122,7 @@ function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generat
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * usualOf(cells);
     out.begin(Math.min(usual, SLICE_BYTES) + room);
-    while (index < points.length && out.written < SLICE_BYTES) {
+    while (index < points.length && out.at < SLICE_BYTES) {
       writeRow(points, index, cells, base, room);
       index += 1;
     }
@@ -140,7 +140,7 @@ export function encodeRows(points: PointColumns, cells: CommonCells, ends: Uint3
   out.beginAgain(points.length * usualOf(cells) + room);
   for (let index = 0; index < points.length; index += 1) {
     writeRow(points, index, cells, base, room);
-    ends[index] = out.written;
+    ends[index] = out.at;
   }
   return out.copied();
 }

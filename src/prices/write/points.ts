@@ -6,7 +6,7 @@ import {
   nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
-import { convertedPoints, type Observations, observe } from '../../conversion/convert.ts';
+import { convertedPoints, lastOf, type Observations, observe } from '../../conversion/convert.ts';
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
 import { daysIn } from '../../std/days.ts';
@@ -14,7 +14,7 @@ import type { Answer, RecordContext, RenderContext } from '../answer/answer.ts';
 import type { PlannedPrice } from '../answer/conversions.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { Plan } from '../plan/plan.ts';
-import { ColumnsBuilder } from '../series/collector.ts';
+import { ColumnsBuilder, type SeriesRange } from '../series/collector.ts';
 import { type CurrencyAndUnit, type Receipt, receiptOf } from './receipt.ts';
 import { type CurrencyAndUnitMembers, currencyAndUnitOf } from './record.ts';
 
@@ -42,21 +42,15 @@ function since(columns: Columns, first: number): Columns {
   return columnSlice(columns, start, columns.length);
 }
 
-function allPoints(
-  { options }: Plan,
-  observations: Observations,
-  rounding: Rounding,
-): PointColumns {
-  if (options.aggregate) return aggregatedPoints(observations, options.aggregate, rounding);
-  if (observations.conversion) return convertedPoints(observations, rounding);
-  return nativePoints(observations.columns);
-}
-
-/** The points in the response: those of the range, or the last of them. */
+/** The points in the response: those of the requested days, or the last of them. */
 function pointsOf(plan: Plan, observations: Observations, rounding: Rounding): PointColumns {
-  const points = allPoints(plan, observations, rounding);
-  const { lastObservations } = plan.options;
-  return lastObservations === null ? points : lastPoints(points, lastObservations);
+  const { aggregate, lastObservations } = plan.options;
+  if (aggregate !== null) {
+    const points = aggregatedPoints(observations, aggregate, rounding);
+    return lastObservations === null ? points : lastPoints(points, lastObservations);
+  }
+  const last = lastObservations === null ? observations : lastOf(observations, lastObservations);
+  return last.conversion ? convertedPoints(last, rounding) : nativePoints(last.columns);
 }
 
 /** Currency and unit of a record before and after conversion, for its members and receipt. */
@@ -166,6 +160,16 @@ const pointsIn = (series: ReadonlyMap<number, Columns>): number => {
   return points;
 };
 
+/** The points that the records of a plan need. */
+function rangeOf({ days, options }: Plan): SeriesRange {
+  const { includeSummary, aggregate, currency, lastObservations } = options;
+  // A summary needs points before the requested days, but none after them.
+  if (includeSummary) return { days: { first: -Infinity, last: days.last }, last: null };
+  // The receipt of a conversion counts all points without a rate.
+  const isCut = aggregate === null && currency === null;
+  return { days, last: isCut ? lastObservations : null };
+}
+
 /** The contents of all records, in order. Series are read in chunks of a few prices. */
 export async function* contentsOfAll(
   context: RecordContext,
@@ -173,15 +177,14 @@ export async function* contentsOfAll(
 ): AsyncGenerator<Contents> {
   const { plan, revision, work, pricesPerStatement: pricesMax } = context;
   const { includeSeries, includeSummary } = plan.options;
-  // A summary needs points before the range, but none after it.
-  const days = includeSummary ? { first: -Infinity, last: plan.days.last } : plan.days;
-  let step = firstStep(daysIn(days), pricesMax);
+  const range = rangeOf(plan);
+  let step = firstStep(Math.min(daysIn(range.days), range.last ?? Infinity), pricesMax);
   for (let start = 0; start < prices.length; ) {
     const chunk = prices.slice(start, start + step);
     const ids = chunk.map((each) => each.price.id);
     const series =
       includeSeries || includeSummary
-        ? await context.series(ids, days, revision, work.signal)
+        ? await context.series(ids, range, revision, work.signal)
         : NO_SERIES;
     for (const planned of chunk) {
       yield contentsOf(context, planned, series.get(planned.price.id) ?? NO_COLUMNS);

@@ -283,7 +283,7 @@ export function* recordRows(
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * (shared + POINT_BYTES);
     out.begin(Math.min(usual, SLICE_BYTES) + room);
-    while (index < points.length && out.written < SLICE_BYTES) {
+    while (index < points.length && out.at < SLICE_BYTES) {
       out.reserve(room);
       if (isJson && index > 0) out.byte(COMMA);
       for (const part of parts) {

@@ -227,7 +227,7 @@ export async function* wideSlices(
       } else out.decimal(Number.NaN, 0);
       if (hasDay) next[place] = index + 1;
       // A row of many columns may be longer than a slice.
-      if (out.written < SLICE_BYTES) continue;
+      if (out.at < SLICE_BYTES) continue;
       yield out.end();
       out.begin(SLICE_BYTES + room);
     }

@@ -18,7 +18,12 @@ import { referenceReader } from '../../../src/prices/market/references.ts';
 import { unmatchedIn } from '../../../src/prices/market/unmatched.ts';
 import { usedValues, vocabularyReader } from '../../../src/prices/market/vocabulary.ts';
 import { planOf } from '../../../src/prices/plan/plan.ts';
-import { daysStatement, fewPoints, seriesStatement } from '../../../src/prices/series/from-sql.ts';
+import {
+  daysStatement,
+  fewPoints,
+  lastPoints,
+  seriesStatement,
+} from '../../../src/prices/series/from-sql.ts';
 import { ALL_DAYS, dayOf } from '../../../src/std/days.ts';
 import { failureOf } from '../database/minimal-data.ts';
 
@@ -133,6 +138,7 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
       ),
     ],
     'a few days of each of some prices': [fewPoints([], '42.abc123').text],
+    'the last points of some prices': [lastPoints([1], ALL_DAYS, 1, '42.abc123').text],
     'values that were named': await statementsOf((db) =>
       unmatchedIn(() => db, vocabularyReader(db), planFor('nickel', { products: one }), HEAD, []),
     ),
