@@ -40,7 +40,7 @@ export class Block {
   readonly #lag: number | Float64Array;
   readonly #corrections: number | Int32Array;
   readonly bytes: number;
-  /** Its cached `Fragment` and `DeflatedBlock` entries, by key. */
+  /** Its cached `Fragment` entries, by key. */
   cache: Map<string, CacheEntry> | null = null;
   /** True if no edition holds it any more, so that nothing of it is cached. */
   isOutdated = false;

@@ -10,18 +10,10 @@ import { descriptionOf, roundingOf, summaryIn } from '../prices/write/points.ts'
 import type { Body } from '../std/body.ts';
 import type { Days } from '../std/days.ts';
 import { UNHELD_BYTES } from '../std/held-bytes.ts';
-import { type Block, type BlockRange, columnsOfRanges, pointsIn, rangesIn } from './block.ts';
+import { type BlockRange, columnsOfRanges, pointsIn, rangesIn } from './block.ts';
 import type { Budget } from './budget.ts';
 import type { BookPrice, Edition } from './edition.ts';
-import {
-  type DeflatedBlock,
-  deflatedBlock,
-  type Fragment,
-  fragmentOf,
-  type NumberForm,
-  pointsPiece,
-} from './fragment.ts';
-import { gzipMember, type Piece, storedPiece } from './gzip.ts';
+import { type Fragment, fragmentOf, type NumberForm } from './fragment.ts';
 import { BETWEEN, cellsOf, RecordHead, readDataRevision } from './head.ts';
 import type { Turns } from './turns.ts';
 
@@ -96,17 +88,11 @@ function* recordsOf({ edition, rates }: BookSource, answer: Answer): Generator<B
   }
 }
 
-/** An encoded block. */
-interface EncodedBlock {
-  /** Indexes of the points without a rate. */
-  readonly withoutRate: readonly number[];
-}
-
 /** The number of points of a record without a rate. */
-function withoutRateIn({ ranges }: BookRecord, blocks: readonly EncodedBlock[]): number {
+function withoutRateIn({ ranges }: BookRecord, fragments: readonly Fragment[]): number {
   let count = 0;
   for (const [index, { from, to }] of ranges.entries()) {
-    for (const point of blocks[index]?.withoutRate ?? []) {
+    for (const point of fragments[index]?.withoutRate ?? []) {
       if (point >= from && point < to) count += 1;
     }
   }
@@ -162,22 +148,6 @@ const FRAMES: Readonly<Record<JsonFormat, Frame>> = {
   ndjson: { head: () => [], between: LINE_END, end: LINE_END, emptyEnd: Buffer.alloc(0) },
 };
 
-/** Encodes the parts of an answer. */
-interface PartSink<Part, Encoded extends EncodedBlock> {
-  /** Bytes around the records. */
-  readonly text: (bytes: Buffer) => Part;
-  /** A record up to its points. @param isWhole true includes the end of the record before */
-  readonly head: (head: RecordHead, isWhole: boolean) => Part;
-  readonly block: (block: Block, form: NumberForm) => Encoded;
-  /** Points of a block, with or without the comma before the first. */
-  readonly points: (
-    encoded: Encoded,
-    range: BlockRange,
-    form: NumberForm,
-    hasComma: boolean,
-  ) => Part;
-}
-
 /** Cost of a part, in encoded points. */
 const PART_POINTS = 2;
 
@@ -185,78 +155,52 @@ const PART_POINTS = 2;
 const BYTES_PER_POINT = 128;
 
 /** Encodes an answer part by part. */
-function* walk<Part, Encoded extends EncodedBlock>(
-  source: BookSource,
-  answer: Answer,
-  format: JsonFormat,
-  sink: PartSink<Part, Encoded>,
-): Generator<Part> {
-  const { turns } = source;
-  const { head: documentStart, between, end, emptyEnd } = FRAMES[format];
-  for (const slice of documentStart(answer)) {
+function* walk(source: BookSource, answer: Answer, format: JsonFormat): Generator<Buffer> {
+  const { budget, turns } = source;
+  const { head: start, between, end, emptyEnd } = FRAMES[format];
+  for (const slice of start(answer)) {
     turns.spend(Math.ceil(slice.length / BYTES_PER_POINT));
-    yield sink.text(slice);
+    yield slice;
   }
   let written = 0;
   for (const record of recordsOf(source, answer)) {
     const { ranges, skipped, form } = record;
-    const shown = withoutFirst(ranges, skipped);
-    // The head of a converted record counts all points without a rate, also those not shown.
-    const needed = form.conversion ? ranges : shown;
-    const blocks = needed.map(({ block }) => sink.block(block, form));
-    const withoutRate = form.conversion ? withoutRateIn(record, blocks) : 0;
+    const page = withoutFirst(ranges, skipped);
+    // The head of a converted record counts all points without a rate, also those that it omits.
+    const needed = form.conversion ? ranges : page;
+    const fragments = needed.map(({ block }) => fragmentOf(block, form, budget, turns));
+    const withoutRate = form.conversion ? withoutRateIn(record, fragments) : 0;
     const head = headFor(source, answer, record, withoutRate);
-    turns.spend(PART_POINTS * (1 + blocks.length));
-    if (written > 0 && between) yield sink.text(between);
-    yield sink.head(head, written > 0 && !between);
-    const first = needed.length - shown.length;
-    for (const [index, range] of shown.entries()) {
-      yield sink.points(blocks[first + index] as Encoded, range, form, index > 0);
+    turns.spend(PART_POINTS * (1 + fragments.length));
+    if (written > 0 && between) yield between;
+    yield written > 0 && !between ? head.text : head.bare;
+    const first = needed.length - page.length;
+    for (const [index, { from, to }] of page.entries()) {
+      const slice = (fragments[first + index] as Fragment).slice(from, to);
+      // The first point has no comma before it.
+      yield index > 0 ? slice : slice.subarray(1);
     }
     written += 1;
   }
-  yield sink.text(written > 0 ? end : emptyEnd);
+  yield written > 0 ? end : emptyEnd;
 }
 
 /** Encodes an answer of CSV part by part. It has neither conversion nor summary. */
-function* walkRows<Part, Encoded extends EncodedBlock>(
-  source: BookSource,
-  answer: Answer,
-  sink: PartSink<Part, Encoded>,
-): Generator<Part> {
+function* walkRows(source: BookSource, answer: Answer): Generator<Buffer> {
   const { budget, turns } = source;
   const { context } = answer;
-  yield sink.text(csvHeader(context.plan));
+  yield csvHeader(context.plan);
   for (const { planned, bookPrice, ranges, skipped, form } of recordsOf(source, answer)) {
     const cells = cellsOf({ ...bookPrice, context, planned }, budget, turns);
     const rows: NumberForm = { ...form, key: 'csv', cells };
-    const shown = withoutFirst(ranges, skipped);
-    turns.spend(PART_POINTS * (1 + shown.length));
-    if (shown.length === 0) yield sink.text(cells.withoutPoints);
-    for (const range of shown) {
-      yield sink.points(sink.block(range.block, rows), range, rows, true);
+    const page = withoutFirst(ranges, skipped);
+    turns.spend(PART_POINTS * (1 + page.length));
+    if (page.length === 0) yield cells.withoutPoints;
+    for (const { block, from, to } of page) {
+      yield fragmentOf(block, rows, budget, turns).slice(from, to);
     }
   }
 }
-
-/** Uncompressed parts: slices of fragments and heads. */
-const bytesSink = ({ budget, turns }: BookSource): PartSink<Buffer, Fragment> => ({
-  text: (bytes) => bytes,
-  head: (head, isWhole) => (isWhole ? head.text : head.bare),
-  block: (block, form) => fragmentOf(block, form, budget, turns),
-  points: (fragment, { from, to }, _form, hasComma) => {
-    const slice = fragment.slice(from, to);
-    return hasComma ? slice : slice.subarray(1);
-  },
-});
-
-/** Compressed parts. */
-const piecesSink = ({ budget, turns }: BookSource): PartSink<Piece, DeflatedBlock> => ({
-  text: storedPiece,
-  head: (head, isWhole) => head.pieces(turns)[isWhole ? 'whole' : 'bare'],
-  block: (block, form) => deflatedBlock(block, form, budget, turns),
-  points: (deflated, range, form, hasComma) => pointsPiece(turns, form, range, deflated, hasComma),
-});
 
 /** Most bytes of an answer that is encoded before it is sent. */
 const HELD_BYTES = 16_777_216;
@@ -317,21 +261,12 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: BookSource) {
 }
 
 /**
- * The bytes of an answer as JSON or NDJSON, assembled from cached fragments and heads. If encoding
+ * The bytes of an answer, assembled from cached fragments and heads. If encoding
  * takes more than one turn of the event loop, the body starts at once and its length is null.
- * @param coding `gzip` assembles compressed pieces
  */
-export function bookBody(
-  source: BookSource,
-  answer: Answer,
-  format: BookFormat,
-  coding: 'gzip' | null,
-): Body {
+export function bookBody(source: BookSource, answer: Answer, format: BookFormat): Body {
   const { turns } = source;
-  const parts = <Part, Encoded extends EncodedBlock>(sink: PartSink<Part, Encoded>) =>
-    format === 'csv' ? walkRows(source, answer, sink) : walk(source, answer, format, sink);
-  const encode = () =>
-    coding === 'gzip' ? gzipMember(parts(piecesSink(source))) : parts(bytesSink(source));
+  const encode = () => (format === 'csv' ? walkRows(source, answer) : walk(source, answer, format));
   // A slow reader retains these bytes even if the book evicts the entries that they belong to.
   const mayHold = (held: number): boolean =>
     held <= UNHELD_BYTES || (held <= HELD_BYTES && answer.context.work.hold(held));

@@ -34,8 +34,8 @@ import type { TurnCounts } from './turns.ts';
  * arrived (`request.context.newest`). The book answers at this revision or a later one, so every
  * commit before the request is in the answer. An older edition is refreshed first; if the refresh
  * takes too long, the database answers. The bytes of an answer are slices of fragments and heads
- * (`body.ts`), plain or as pieces of gzip (`gzip.ts`). Fragments, heads and selections are made on
- * first use. `src/http/reply/answer-cache.ts` keeps whole answers in front of the book.
+ * (`body.ts`). Fragments, heads and selections are made on first use.
+ * `src/http/reply/answer-cache.ts` keeps whole answers in front of the book.
  *
  * All entries share one budget of bytes with LRU eviction (`budget.ts`). The database answers what
  * the book does not hold, and requests for a past revision, with the same bytes.

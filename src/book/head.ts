@@ -5,21 +5,16 @@ import { type CommonCells, commonCells } from '../prices/write/csv.ts';
 import { recordStart } from '../prices/write/json.ts';
 import { descriptionOf } from '../prices/write/points.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
-import { type PrefixedPieces, prefixedPieces } from './gzip.ts';
 import type { Turns } from './turns.ts';
 
 /** The end of a record and the separator of the next. */
 export const BETWEEN = ']},';
 
-/** Cost of compressing a head, in encoded points. */
-const DEFLATE_POINTS = 200;
-
 /** A record up to its points, prefixed with `BETWEEN`. */
 export class RecordHead extends CacheEntry {
   readonly text: Buffer;
-  bytes: number;
+  readonly bytes: number;
   readonly #detach: () => void;
-  #pieces: PrefixedPieces | null = null;
 
   /** @param heads the cache of the price, if the head is cached there by `key` */
   constructor(text: string, heads?: Map<string, CacheEntry>, key = '') {
@@ -34,18 +29,6 @@ export class RecordHead extends CacheEntry {
   /** The text without its prefix. */
   get bare(): Buffer {
     return this.text.subarray(BETWEEN.length);
-  }
-
-  /** The text and the bare text, compressed. */
-  pieces(turns: Turns): PrefixedPieces {
-    if (this.#pieces !== null) return this.#pieces;
-    turns.spend(DEFLATE_POINTS);
-    const pieces = prefixedPieces(this.text, BETWEEN.length);
-    this.#pieces = pieces;
-    const bytes = this.bytes + (pieces.whole.slices[0]?.length ?? 0) + OVERHEAD_BYTES;
-    if (this.budget === null) this.bytes = bytes;
-    else this.budget.resize(this, bytes);
-    return pieces;
   }
 
   detach(): void {

@@ -106,12 +106,9 @@ export interface OpenBook {
   readonly readers: Readers;
   /**
    * The bytes of an answer from these readers.
-   * @param coding `gzip` returns the compressed bytes
-   * @returns null if only a writer makes these bytes, see `offersGzip`
+   * @returns null if only a writer makes these bytes
    */
-  body(answer: Answer, snapshot: Snapshot, coding: 'gzip' | null): Body | null;
-  /** True if the book makes the bytes of such an answer, so that gzip costs little. */
-  offersGzip(plan: Plan): boolean;
+  body(answer: Answer, snapshot: Snapshot): Body | null;
 }
 
 /**
@@ -221,11 +218,9 @@ export function openEdition(
       missing: () => missingIn(edition, turns),
       pricesPerStatement: PRICES_PER_READ,
     },
-    body: (answer, { rates }, coding) => {
+    body: (answer, { rates }) => {
       const format = formatOfBook(answer.context.plan);
-      if (format === null) return null;
-      return bookBody({ edition, budget, turns, rates }, answer, format, coding);
+      return format && bookBody({ edition, budget, turns, rates }, answer, format);
     },
-    offersGzip: (plan) => formatOfBook(plan) !== null,
   };
 }

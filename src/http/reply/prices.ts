@@ -19,7 +19,6 @@ import { turn } from '../../std/turns.ts';
 import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
 import { priceHeaders } from './price-headers.ts';
 import {
-  BYTES_MIN,
   cacheHeaders,
   coded,
   codingOf,
@@ -158,7 +157,7 @@ async function resolve(
   const openBook = book && (await book.open(plan, requested));
   const { readers, newest } = openBook ?? { readers: database, newest: requested };
   const snapshot = await readers.snapshot(plan, newest);
-  const wanted = codingOf(request, openBook?.offersGzip(plan));
+  const wanted = codingOf(request);
   const resolved = { readers, openBook, snapshot, newest, wanted };
   if (request.method === 'POST') return { ...resolved, tag: null };
   // The book has the newest snapshot: there are no later prices.
@@ -201,26 +200,17 @@ function withUnknownMinRevision(answer: Answer, request: FastifyRequest): Answer
 const RECORDS_AT_ONCE = 1_000;
 
 /**
- * The bytes of an answer in the preferred coding. The price book encodes it if it can, as gzip if
- * the client prefers that and the body is not small. Otherwise a writer does.
+ * The bytes of an answer in the preferred coding. The price book encodes it if it can, otherwise a
+ * writer does.
  */
 async function startAnswer(
   { openBook, snapshot, wanted }: ResolvedRequest,
   answer: Answer,
 ): Promise<Payload> {
-  const { coding } = wanted;
   if (answer.metadata.count > RECORDS_AT_ONCE) await turn();
-  if (coding === 'gzip') {
-    const body = openBook?.body(answer, snapshot, coding);
-    if (body && !isSmall(body, wanted)) return { bytes: bodyPayload(body), coding };
-  }
-  const body = openBook?.body(answer, snapshot, null);
+  const body = openBook?.body(answer, snapshot);
   return coded(body ? bodyPayload(body) : await startBody(writeAnswer(answer)), wanted);
 }
-
-/** True if a body is too small for gzip. */
-const isSmall = ({ bytes }: Body, { acceptsIdentity }: CodingPreference): boolean =>
-  bytes !== null && bytes < BYTES_MIN && acceptsIdentity;
 
 /** Slices produced before a response begins: the start, a record, and its points. */
 const SLICES_AHEAD = 3;

@@ -15,9 +15,6 @@ import { compressed, compressedBatches } from './compress.ts';
 /** Minimum size of a response for compression. */
 export const BYTES_MIN = 1_024;
 
-/** Order of codings if a gzip of the answer exists already. */
-const GZIP_FIRST: readonly Coding[] = ['gzip', 'zstd', 'br'];
-
 /** The bytes of a response, and their content coding. */
 export interface Payload {
   readonly bytes: Buffer | BodyStream;
@@ -26,13 +23,12 @@ export interface Payload {
 
 /**
  * Negotiates the content coding by the Accept-Encoding header.
- * @param hasGzip true if a gzip of the answer is available at little cost
  * @throws Problem `not_acceptable` that names the codings
  */
-export function codingOf({ headers }: FastifyRequest, hasGzip = false): CodingPreference {
+export function codingOf({ headers }: FastifyRequest): CodingPreference {
   // Node joins repeated headers with commas.
   const accept = headers['accept-encoding'] as string | undefined;
-  const wanted = preferredCoding(accept, hasGzip ? GZIP_FIRST : CODINGS);
+  const wanted = preferredCoding(accept);
   if (wanted) return wanted;
   throw new Problem('not_acceptable', `Accept-Encoding must admit identity, ${CODINGS.join(', ')}`);
 }
