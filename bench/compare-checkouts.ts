@@ -133,7 +133,7 @@ async function measureRequests(clusters: Readonly<Record<SideName, Cluster>>): P
         for (const connections of [1, 16]) {
           // Alternating the order gives no side the advantage of always being first.
           const order = round % 2 ? contenders : contenders.toReversed();
-          const isLong = /^W[345]/.test(workload.name);
+          const isLong = /^(W[345]|latest)/.test(workload.name);
           if (connections > 1 && isLong) continue;
           const taken = await inTurns(clusters, order, workload, connections, Number(values.ms));
           const key = `${workload.name} ${connections}`;

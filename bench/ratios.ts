@@ -102,6 +102,7 @@ function sqlRatios(results: Results): Ratio[] {
     }),
     least('W3: PostGraphile ÷ service from SQL', cost('PostGraphile', 'W3') / fromSql('W3'), 7),
     least('W3: naive ÷ service from SQL', cost('naive', 'W3') / fromSql('W3'), 5),
+    most('latest value of each price, from SQL, ms', fromSql('latest'), 30),
     ...['W1', 'W3'].map((name) => {
       const ratio = service(`${name}past`) / fromSql(name);
       return most(`${name}: a past revision ÷ the newest from SQL`, ratio, 1.2);

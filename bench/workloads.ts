@@ -57,7 +57,7 @@ const stretches = (days: number) =>
 const MONTHS = stretches(22);
 const YEARS = stretches(261);
 
-/** W1 to W5 of the design, and other encodings of the same data. */
+/** W1 to W5 of the design, other encodings of the same data, and latest values. */
 export const WORKLOADS: readonly Workload[] = [
   { name: 'W1', title: '12 records, no series', ...W1 },
   { name: 'W1days', title: 'W1, other days in each request', ...W1, ranges: MONTHS },
@@ -98,6 +98,14 @@ export const WORKLOADS: readonly Workload[] = [
     title: 'W3 converted, USD → EUR and t → lb',
     ...W3,
     options: { ...SERIES, currency: 'EUR', unitOfMeasure: 'lb' },
+  },
+  {
+    name: 'latest',
+    title: 'the latest value of each of 250 prices',
+    codes: MARKET_CODES,
+    range: { from: LAST_DAY, to: LAST_DAY },
+    filters: {},
+    options: { ...SERIES, lastObservations: 1 },
   },
 ];
 

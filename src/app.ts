@@ -11,7 +11,6 @@ import {
   schemasOf,
   sharedOf,
 } from './contract/schemas/market.ts';
-import { ratesReader } from './conversion/rates.ts';
 import { asOfReader, Primary } from './db/as-of.ts';
 import type { Client } from './db/client.ts';
 import { databaseFailureOf } from './db/failures.ts';
@@ -21,6 +20,7 @@ import type { Credentials } from './http/hooks/auth.ts';
 import { RefusalLines } from './http/hooks/log-lines.ts';
 import { logRefusedConnection, logRejected, type Observer } from './http/hooks/observe.ts';
 import { contextCreator, pipeline } from './http/pipeline.ts';
+import { AnswerCache } from './http/reply/answer-cache.ts';
 import { changeRoutes } from './http/routes/changes.ts';
 import { docsPage } from './http/routes/docs-page.ts';
 import { documentRoutes, openapi } from './http/routes/documents.ts';
@@ -33,14 +33,15 @@ import { searchRoute } from './http/routes/search.ts';
 import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
-import type { Sources } from './prices/answer.ts';
+import type { Readers } from './prices/answer/answer.ts';
+import { sqlMissing } from './prices/answer/missing-rates.ts';
 import { feedOf } from './prices/changes/follow.ts';
-import { sqlMissing } from './prices/conversion/missing-rates.ts';
-import { marketPricesReader } from './prices/select/market-prices.ts';
-import { referenceReader } from './prices/select/references.ts';
-import { samplesReader } from './prices/select/samples.ts';
-import { sqlSelector } from './prices/select/select.ts';
-import { vocabularyReader } from './prices/select/vocabulary.ts';
+import { marketPricesReader } from './prices/market/market-prices.ts';
+import { ratesReader } from './prices/market/rates.ts';
+import { referenceReader } from './prices/market/references.ts';
+import { samplesReader } from './prices/market/samples.ts';
+import { sqlSelector } from './prices/market/select.ts';
+import { vocabularyReader } from './prices/market/vocabulary.ts';
 import { sqlSeries } from './prices/series/from-sql.ts';
 import { snapshotReader } from './prices/snapshot.ts';
 import { HeldBytes } from './std/held-bytes.ts';
@@ -116,7 +117,7 @@ const minRevisionCheck = ({ config, client }: AppOptions, primary: Primary): Min
   });
 
 /** Readers of the database, from which answers are computed. */
-function sourcesOf({ config, client }: AppOptions, primary: Primary): Sources {
+function readersOf({ config, client }: AppOptions, primary: Primary): Readers {
   const { reads } = client;
   const db = reads.db();
   const vocabularies = vocabularyReader(db);
@@ -145,6 +146,9 @@ function sourcesOf({ config, client }: AppOptions, primary: Primary): Sources {
   };
 }
 
+/** Share of `PRICE_BOOK_BYTES` for the price book. The rest is for kept answers. */
+const BOOK_SHARE = 3 / 4;
+
 /**
  * Creates the price book. It is filled in the background once the service listens, and refreshed
  * after each commit; until then, requests read newer revisions from the database.
@@ -152,7 +156,7 @@ function sourcesOf({ config, client }: AppOptions, primary: Primary): Sources {
 function priceBook(
   app: FastifyInstance,
   { config, client }: AppOptions,
-  sources: Sources,
+  readers: Readers,
 ): PriceBook | null {
   const bytes = config.PRICE_BOOK_BYTES;
   const onError = (error: Error) => {
@@ -160,7 +164,7 @@ function priceBook(
     const level = databaseFailureOf(error) === null ? 'warn' : 'debug';
     app.log[level]({ err: error }, 'the price book could not be refreshed');
   };
-  const book = bytes > 0 ? new PriceBook({ bytes, sources, onError }) : null;
+  const book = bytes > 0 ? new PriceBook({ bytes: BOOK_SHARE * bytes, readers, onError }) : null;
   app.decorate('book', book);
   if (book === null) return null;
   const checkRevision = () => client.link.newestRevision();
@@ -196,7 +200,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     silenceMs: config.DATABASE_SILENCE_MS,
     onFailure: (err) => app.log.warn({ err }, 'the primary at USAGE_DATABASE_URL does not answer'),
   });
-  const sources = sourcesOf(options, primary);
+  const readers = readersOf(options, primary);
   // `planOf` validates bodies and reports all violations; responses are serialised already.
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => JSON.stringify);
@@ -212,21 +216,23 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   });
   await openapi(app, requestLimitsOf(config), config.PUBLIC_URL);
 
-  const book = priceBook(app, options, sources);
-  if (metrics) watchSources(metrics.registry, { client, limits, book, minRevision });
+  const book = priceBook(app, options, readers);
+  const answers = book && new AnswerCache((1 - BOOK_SHARE) * config.PRICE_BOOK_BYTES);
+  app.decorate('answers', answers);
+  if (metrics) watchSources(metrics.registry, { client, limits, book, answers, minRevision });
   healthRoutes(app, { version: VERSION, rateSource: config.FX_SOURCE }, client, minRevision);
   app.addHook('onListen', async () => client.link.start());
   meRoute(app, limits);
-  marketsRoute(app, sources);
-  referenceRoutes(app, sources);
-  searchRoute(app, sources);
+  marketsRoute(app, readers);
+  referenceRoutes(app, readers);
+  searchRoute(app, readers);
   const shared = requestSchemasOf(bodyLimitsOf(config));
   for (const schema of sharedOf(shared)) app.addSchema(schema);
   for (const market of MARKETS) {
     const schemas = schemasOf(market, shared);
     for (const schema of publishedOf(schemas)) app.addSchema(schema);
-    priceRoutes(app, market, schemas, { sources, book });
-    valuesRoute(app, market, schemas, sources);
+    priceRoutes(app, market, schemas, { readers, book, answers });
+    valuesRoute(app, market, schemas, readers);
   }
   feedOfChanges(app, options, credentials);
   documentRoutes(app);

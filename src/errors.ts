@@ -119,6 +119,23 @@ export class Problem extends StacklessError {
   }
 }
 
+/** Maximum number of violations in a response; `detail` says if there are more. */
+export const VIOLATIONS_MAX = 100;
+
+/** The problem of a request with violations, with the first `VIOLATIONS_MAX` of them. */
+export function brokenRules(violations: readonly Violation[]): Problem {
+  const { length } = violations;
+  const sentence =
+    length === 1
+      ? 'One rule is broken; errors names the place'
+      : length > VIOLATIONS_MAX
+        ? `More than ${VIOLATIONS_MAX} rules are broken; errors names the first ${VIOLATIONS_MAX}`
+        : `${length} rules are broken; errors names each place`;
+  return new Problem('validation_failed', sentence, {
+    errors: violations.slice(0, VIOLATIONS_MAX),
+  });
+}
+
 /** Codes of a violation that are also the code of the problem. */
 type StartAgainCode = ProblemCode & ViolationCode;
 

@@ -92,7 +92,7 @@ async function run({ id, url, folder, words }: Extract<Task, { kind: 'command' }
 
 /** The module of `referenceReader`, also in checkouts without the folder `select`. */
 const REFERENCES =
-  ['src/prices/select/references.ts', 'src/prices/references.ts'].find((path) =>
+  ['src/prices/market/references.ts', 'src/prices/references.ts'].find((path) =>
     existsSync(join(CHECKOUT, path)),
   ) ?? '';
 

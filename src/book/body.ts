@@ -1,36 +1,20 @@
 import type { Format } from '../contract/schemas/formats.ts';
 import type { Columns } from '../conversion/columns.ts';
 import type { Conversion } from '../conversion/convert.ts';
-import type { RateSource } from '../conversion/rates.ts';
-import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
-import { canonicalKey, type Plan } from '../prices/plan/plan.ts';
-import { type Answer, descriptionOf, roundingOf, summaryIn } from '../prices/write/contents.ts';
-import { csvHead } from '../prices/write/csv.ts';
-import { documentHead, recordHead } from '../prices/write/json.ts';
+import type { Answer } from '../prices/answer/answer.ts';
+import type { PlannedPrice } from '../prices/answer/conversions.ts';
+import type { RateSource } from '../prices/market/rates.ts';
+import { csvHeader } from '../prices/write/csv.ts';
+import { documentStart, recordStart } from '../prices/write/json.ts';
+import { descriptionOf, roundingOf, summaryIn } from '../prices/write/points.ts';
 import type { Body } from '../std/body.ts';
-import { dayOf } from '../std/days.ts';
+import type { Days } from '../std/days.ts';
 import { UNHELD_BYTES } from '../std/held-bytes.ts';
-import { HELD_BYTES, joinedSlices, LongAnswer } from './answers.ts';
+import { type BlockRange, columnsOfRanges, pointsIn, rangesIn } from './block.ts';
 import type { Budget } from './budget.ts';
 import type { BookPrice, Edition } from './edition.ts';
-import {
-  type DeflatedBlock,
-  deflatedBlock,
-  type Fragment,
-  fragmentOf,
-  type NumberForm,
-  pointsPiece,
-} from './fragment.ts';
-import { gzipMember, type Piece, storedPiece } from './gzip.ts';
-import { BETWEEN, cellsOf, headOf, RecordHead } from './head.ts';
-import {
-  type Block,
-  type BlockRange,
-  columnsOfRanges,
-  type Days,
-  pointsIn,
-  rangesIn,
-} from './series.ts';
+import { type Fragment, fragmentOf, type NumberForm } from './fragment.ts';
+import { BETWEEN, cellsOf, RecordHead, readDataRevision } from './head.ts';
 import type { Turns } from './turns.ts';
 
 /** The edition of an answer, and what encodes it. */
@@ -41,12 +25,6 @@ interface BookSource {
   /** The source of exchange rates; null if the answer converts no currency. */
   readonly rates: RateSource | null;
 }
-
-/** The days of a plan's range. */
-export const daysOf = ({ range }: Pick<Plan, 'range'>): Days => ({
-  first: range.from === null ? -Infinity : dayOf(range.from),
-  last: range.to === null ? Infinity : dayOf(range.to),
-});
 
 /** The series of a price up to the last of some days, for its summary. */
 const columnsUpTo = ({ blocks }: BookPrice, { last }: Days): Columns =>
@@ -92,7 +70,7 @@ interface BookRecord {
 /** The records of an answer, in its order. */
 function* recordsOf({ edition, rates }: BookSource, answer: Answer): Generator<BookRecord> {
   const { plan } = answer.context;
-  const days = daysOf(plan);
+  const { days } = plan;
   for (const planned of answer.records) {
     const bookPrice = edition.prices.get(planned.price.id);
     if (!bookPrice) throw new Error(`the edition has no price ${planned.price.code}`);
@@ -110,17 +88,11 @@ function* recordsOf({ edition, rates }: BookSource, answer: Answer): Generator<B
   }
 }
 
-/** An encoded block. */
-interface EncodedBlock {
-  /** Indexes of the points without a rate. */
-  readonly withoutRate: readonly number[];
-}
-
 /** The number of points of a record without a rate. */
-function withoutRateIn({ ranges }: BookRecord, blocks: readonly EncodedBlock[]): number {
+function withoutRateIn({ ranges }: BookRecord, fragments: readonly Fragment[]): number {
   let count = 0;
   for (const [index, { from, to }] of ranges.entries()) {
-    for (const point of blocks[index]?.withoutRate ?? []) {
+    for (const point of fragments[index]?.withoutRate ?? []) {
       if (point >= from && point < to) count += 1;
     }
   }
@@ -138,12 +110,14 @@ function headFor(
   withoutRate: number,
 ): RecordHead {
   if (!context.plan.options.includeSummary) {
-    return headOf({ ...bookPrice, context, planned, withoutRate }, budget, turns);
+    return readDataRevision({ ...bookPrice, context, planned, withoutRate }, budget, turns);
   }
-  const columns = columnsUpTo(bookPrice, daysOf(context.plan));
+  const columns = columnsUpTo(bookPrice, context.plan.days);
   turns.spend(columns.length + SUMMARY_POINTS);
   const summary = summaryIn(context, planned, columns);
-  return new RecordHead(recordHead(context, descriptionOf(context, planned, summary, withoutRate)));
+  return new RecordHead(
+    recordStart(context, descriptionOf(context, planned, summary, withoutRate)),
+  );
 }
 
 /** The formats whose records are JSON objects. */
@@ -166,29 +140,13 @@ const LINE_END = Buffer.from(']}\n');
 
 const FRAMES: Readonly<Record<JsonFormat, Frame>> = {
   json: {
-    head: ({ metadata }) => documentHead(metadata),
+    head: ({ metadata }) => documentStart(metadata),
     between: null,
     end: Buffer.from(`${BETWEEN.slice(0, -1)}]}`),
     emptyEnd: Buffer.from(']}'),
   },
   ndjson: { head: () => [], between: LINE_END, end: LINE_END, emptyEnd: Buffer.alloc(0) },
 };
-
-/** Encodes the parts of an answer. */
-interface PartSink<Part, Encoded extends EncodedBlock> {
-  /** Bytes around the records. */
-  readonly text: (bytes: Buffer) => Part;
-  /** A record up to its points. @param isWhole true includes the end of the record before */
-  readonly head: (head: RecordHead, isWhole: boolean) => Part;
-  readonly block: (block: Block, form: NumberForm) => Encoded;
-  /** Points of a block, with or without the comma before the first. */
-  readonly points: (
-    encoded: Encoded,
-    range: BlockRange,
-    form: NumberForm,
-    hasComma: boolean,
-  ) => Part;
-}
 
 /** Cost of a part, in encoded points. */
 const PART_POINTS = 2;
@@ -197,78 +155,83 @@ const PART_POINTS = 2;
 const BYTES_PER_POINT = 128;
 
 /** Encodes an answer part by part. */
-function* walk<Part, Encoded extends EncodedBlock>(
-  source: BookSource,
-  answer: Answer,
-  format: JsonFormat,
-  sink: PartSink<Part, Encoded>,
-): Generator<Part> {
-  const { turns } = source;
-  const { head: documentStart, between, end, emptyEnd } = FRAMES[format];
-  for (const slice of documentStart(answer)) {
+function* walk(source: BookSource, answer: Answer, format: JsonFormat): Generator<Buffer> {
+  const { budget, turns } = source;
+  const { head: start, between, end, emptyEnd } = FRAMES[format];
+  for (const slice of start(answer)) {
     turns.spend(Math.ceil(slice.length / BYTES_PER_POINT));
-    yield sink.text(slice);
+    yield slice;
   }
   let written = 0;
   for (const record of recordsOf(source, answer)) {
     const { ranges, skipped, form } = record;
-    const shown = withoutFirst(ranges, skipped);
-    // The head of a converted record counts all points without a rate, also those not shown.
-    const needed = form.conversion ? ranges : shown;
-    const blocks = needed.map(({ block }) => sink.block(block, form));
-    const withoutRate = form.conversion ? withoutRateIn(record, blocks) : 0;
+    const page = withoutFirst(ranges, skipped);
+    // The head of a converted record counts all points without a rate, also those that it omits.
+    const needed = form.conversion ? ranges : page;
+    const fragments = needed.map(({ block }) => fragmentOf(block, form, budget, turns));
+    const withoutRate = form.conversion ? withoutRateIn(record, fragments) : 0;
     const head = headFor(source, answer, record, withoutRate);
-    turns.spend(PART_POINTS * (1 + blocks.length));
-    if (written > 0 && between) yield sink.text(between);
-    yield sink.head(head, written > 0 && !between);
-    const first = needed.length - shown.length;
-    for (const [index, range] of shown.entries()) {
-      yield sink.points(blocks[first + index] as Encoded, range, form, index > 0);
+    turns.spend(PART_POINTS * (1 + fragments.length));
+    if (written > 0 && between) yield between;
+    yield written > 0 && !between ? head.text : head.bare;
+    const first = needed.length - page.length;
+    for (const [index, { from, to }] of page.entries()) {
+      const slice = (fragments[first + index] as Fragment).slice(from, to);
+      // The first point has no comma before it.
+      yield index > 0 ? slice : slice.subarray(1);
     }
     written += 1;
   }
-  yield sink.text(written > 0 ? end : emptyEnd);
+  yield written > 0 ? end : emptyEnd;
 }
 
 /** Encodes an answer of CSV part by part. It has neither conversion nor summary. */
-function* walkRows<Part, Encoded extends EncodedBlock>(
-  source: BookSource,
-  answer: Answer,
-  sink: PartSink<Part, Encoded>,
-): Generator<Part> {
+function* walkRows(source: BookSource, answer: Answer): Generator<Buffer> {
   const { budget, turns } = source;
   const { context } = answer;
-  yield sink.text(csvHead(context.plan));
+  yield csvHeader(context.plan);
   for (const { planned, bookPrice, ranges, skipped, form } of recordsOf(source, answer)) {
     const cells = cellsOf({ ...bookPrice, context, planned }, budget, turns);
     const rows: NumberForm = { ...form, key: 'csv', cells };
-    const shown = withoutFirst(ranges, skipped);
-    turns.spend(PART_POINTS * (1 + shown.length));
-    if (shown.length === 0) yield sink.text(cells.withoutPoints);
-    for (const range of shown) {
-      yield sink.points(sink.block(range.block, rows), range, rows, true);
+    const page = withoutFirst(ranges, skipped);
+    turns.spend(PART_POINTS * (1 + page.length));
+    if (page.length === 0) yield cells.withoutPoints;
+    for (const { block, from, to } of page) {
+      yield fragmentOf(block, rows, budget, turns).slice(from, to);
     }
   }
 }
 
-/** Uncompressed parts: slices of fragments and heads. */
-const bytesSink = ({ budget, turns }: BookSource): PartSink<Buffer, Fragment> => ({
-  text: (bytes) => bytes,
-  head: (head, isWhole) => (isWhole ? head.text : head.bare),
-  block: (block, form) => fragmentOf(block, form, budget, turns),
-  points: (fragment, { from, to }, _form, hasComma) => {
-    const slice = fragment.slice(from, to);
-    return hasComma ? slice : slice.subarray(1);
-  },
-});
+/** Most bytes of an answer that is encoded before it is sent. */
+const HELD_BYTES = 16_777_216;
 
-/** Compressed parts. */
-const piecesSink = ({ budget, turns }: BookSource): PartSink<Piece, DeflatedBlock> => ({
-  text: storedPiece,
-  head: (head, isWhole) => head.pieces(turns)[isWhole ? 'whole' : 'bare'],
-  block: (block, form) => deflatedBlock(block, form, budget, turns),
-  points: (deflated, range, form, hasComma) => pointsPiece(turns, form, range, deflated, hasComma),
-});
+/** Slices below this size are joined: writing one costs about as much as copying these bytes. */
+const SMALL_BYTES = 8_192;
+
+/** Size of joined slices. */
+const JOINED_BYTES = 65_536;
+
+/** Copies small slices together. Large slices stay as they are. */
+function joinedSlices(slices: readonly Buffer[]): readonly Buffer[] {
+  const joined: Buffer[] = [];
+  let small: Buffer[] = [];
+  let bytes = 0;
+  const flush = (): void => {
+    if (small.length > 0) joined.push(Buffer.concat(small));
+    small = [];
+    bytes = 0;
+  };
+  for (const slice of slices) {
+    const isSmall = slice.length < SMALL_BYTES;
+    if (!isSmall || bytes >= JOINED_BYTES) flush();
+    if (isSmall) {
+      small.push(slice);
+      bytes += slice.length;
+    } else joined.push(slice);
+  }
+  flush();
+  return joined;
+}
 
 /** Bytes of a batch: the fixed cost of a write is small beside them. */
 const BATCH_BYTES = 1_048_576;
@@ -297,58 +260,16 @@ async function* batchesOf(slices: Iterable<Buffer>, { turns }: BookSource) {
   if (batch.length > 0) yield batch;
 }
 
-/** The key of a long answer; null for one with warnings, which may be long and are not shared. */
-function longKey(
-  { rates }: BookSource,
-  { metadata: { revision, warnings }, context: { plan } }: Answer,
-  format: BookFormat,
-  coding: 'gzip' | null,
-): string | null {
-  if (warnings.length > 0) return null;
-  return `${format} ${coding} ${revision} ${rates?.slug}.${rates?.revision} ${canonicalKey(plan)}`;
-}
-
-/** The length of an answer that `bookBody` has kept; null for another. */
-export function keptLength(
-  source: BookSource,
-  answer: Answer,
-  format: BookFormat,
-  coding: 'gzip' | null,
-): number | null {
-  const key = longKey(source, answer, format, coding);
-  return source.edition.longAnswers.get(key ?? '')?.length ?? null;
-}
-
 /**
- * The bytes of an answer as JSON or NDJSON, assembled from cached fragments and heads. If encoding
+ * The bytes of an answer, assembled from cached fragments and heads. If encoding
  * takes more than one turn of the event loop, the body starts at once and its length is null.
- * @param coding `gzip` assembles compressed pieces
  */
-export function bookBody(
-  source: BookSource,
-  answer: Answer,
-  format: BookFormat,
-  coding: 'gzip' | null,
-): Body {
-  const { turns, budget, edition } = source;
-  const parts = <Part, Encoded extends EncodedBlock>(sink: PartSink<Part, Encoded>) =>
-    format === 'csv' ? walkRows(source, answer, sink) : walk(source, answer, format, sink);
-  const encode = () =>
-    coding === 'gzip' ? gzipMember(parts(piecesSink(source))) : parts(bytesSink(source));
-  const longBody = (long: LongAnswer): Body => ({
-    batches: batchesOf(long.slicesOr(encode), source),
-    bytes: long.length,
-  });
+export function bookBody(source: BookSource, answer: Answer, format: BookFormat): Body {
+  const { turns } = source;
+  const encode = () => (format === 'csv' ? walkRows(source, answer) : walk(source, answer, format));
   // A slow reader retains these bytes even if the book evicts the entries that they belong to.
   const mayHold = (held: number): boolean =>
     held <= UNHELD_BYTES || (held <= HELD_BYTES && answer.context.work.hold(held));
-  const key = longKey(source, answer, format, coding);
-  const known = edition.longAnswers.get(key ?? '');
-  if (known) {
-    budget.use(known);
-    return longBody(known);
-  }
-  const { evictions } = budget.state;
   const slices = encode();
   const encoded: Buffer[] = [];
   let bytes = 0;
@@ -362,14 +283,6 @@ export function bookBody(
     return { batches: batchesOf(rest, source), bytes: null };
   }
   if (mayHold(bytes)) return { batches: [joinedSlices(encoded)], bytes };
-  const long = new LongAnswer(edition.longAnswers, key ?? '', encoded);
-  // The answer must not retain an entry that was evicted while it was encoded or added.
-  const isWhole = () => edition.budget === budget && budget.state.evictions === evictions;
-  if (key !== null && isWhole() && budget.add(long) && isWhole()) {
-    edition.longAnswers.set(key, long);
-  } else {
-    budget.remove(long);
-    long.detach();
-  }
-  return longBody(long);
+  // The same edition encodes the same bytes again.
+  return { batches: batchesOf(encode(), source), bytes };
 }

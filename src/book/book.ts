@@ -1,9 +1,8 @@
 import { MARKETS, type Market } from '../catalog/markets.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
-import type { Sources } from '../prices/answer.ts';
-import type { Plan, RequestOrigin } from '../prices/plan/plan.ts';
+import type { Readers } from '../prices/answer/answer.ts';
+import type { Plan } from '../prices/plan/plan.ts';
 import { isShownBy } from '../prices/snapshot.ts';
-import { type SentAnswer, SentAnswers } from './answers.ts';
 import { Budget } from './budget.ts';
 import {
   type BuildContext,
@@ -18,8 +17,7 @@ import { type BookCounts, type OpenBook, openEdition } from './open.ts';
 import type { TurnCounts } from './turns.ts';
 
 /*
- * The price book holds the prices of markets in memory. An answer from it costs about as much as
- * sending its bytes.
+ * The price book holds the prices of markets in memory.
  *
  * Each market has a slot with at most one edition: all of the market at one revision, read by COPY.
  * An edition is immutable. After a commit a later edition replaces it, which reads only the changes
@@ -27,19 +25,17 @@ import type { TurnCounts } from './turns.ts';
  *
  *   edition        a market at one revision                                 edition.ts
  *     price        its attributes, and its series as blocks                 edition.ts
- *       block      points of about one year, as packed numbers              series.ts
+ *       block      points of about one year, as packed numbers              block.ts
  *         fragment the points of a block as JSON, native or converted       fragment.ts
  *       head       a record up to its points, as JSON                       head.ts
  *     selection    the prices that filters select, read from the database   edition.ts
- *   sent answer    the bytes of a whole answer, for equal requests          answers.ts
- *   long answer    the slices of an answer that is too long to copy         answers.ts
  *
  * Each request brings the newest revision, found by a revision check that began after the request
  * arrived (`request.context.newest`). The book answers at this revision or a later one, so every
  * commit before the request is in the answer. An older edition is refreshed first; if the refresh
  * takes too long, the database answers. The bytes of an answer are slices of fragments and heads
- * (`body.ts`), plain or as pieces of gzip (`gzip.ts`). Fragments, heads and selections are made on
- * first use. A whole answer is copied when the same request arrives for the second time.
+ * (`body.ts`). Fragments, heads and selections are made on first use.
+ * `src/http/reply/answer-cache.ts` keeps whole answers in front of the book.
  *
  * All entries share one budget of bytes with LRU eviction (`budget.ts`). The database answers what
  * the book does not hold, and requests for a past revision, with the same bytes.
@@ -49,7 +45,7 @@ interface BookOptions {
   /** Budget of all entries. */
   readonly bytes: number;
   /** Reads from the database. */
-  readonly sources: Sources;
+  readonly readers: Readers;
   /** Called when a build or a refresh fails. */
   readonly onError: (error: Error) => void;
 }
@@ -64,7 +60,6 @@ export class PriceBook {
   readonly counts: BookCounts = {
     answers: 0,
     misses: 0,
-    repeats: 0,
     builds: 0,
     refreshes: 0,
     pricesRead: 0,
@@ -81,12 +76,12 @@ export class PriceBook {
   #requests = 0;
 
   constructor(options: BookOptions) {
-    const { sources, bytes } = options;
+    const { readers, bytes } = options;
     this.#options = options;
     this.budget = new Budget(bytes);
     this.#context = {
-      reads: sources.reads,
-      references: sources.references,
+      reads: readers.reads,
+      references: readers.references,
       counts: this.counts,
       turns: this.turns,
     };
@@ -96,7 +91,6 @@ export class PriceBook {
       edition: null,
       work: null,
       isShort: NOT_SHORT,
-      answers: new SentAnswers(this.budget),
       lastRequest: 0,
       requestBefore: 0,
     });
@@ -120,33 +114,9 @@ export class PriceBook {
     }
     this.counts.answers += 1;
     this.budget.use(edition);
-    const { sources } = this.#options;
+    const { readers } = this.#options;
     const { budget, turns, counts } = this;
-    const { answers } = slot;
-    return openEdition({ edition, answers, budget, turns, counts }, sources, newest);
-  }
-
-  /**
-   * The cached answer to a request; null if none is current at the newest revision.
-   * @param request the text of the request, see `requestKey`
-   * @param checkRevision runs a revision check that begins after the request arrived
-   */
-  async cachedAnswer(
-    slug: string,
-    request: string,
-    { readableMarkets }: RequestOrigin,
-    checkRevision: () => Promise<NewestRevision>,
-  ): Promise<SentAnswer | null> {
-    const slot = this.#slotOf(slug);
-    const answer = slot.answers.get(request);
-    if (answer === undefined || !answer.isOpenTo(readableMarkets)) return null;
-    const { sources } = this.#options;
-    if (!(await answer.isCurrent(await checkRevision(), sources.snapshot))) return null;
-    this.#countRequest(slot);
-    this.counts.answers += 1;
-    this.counts.repeats += 1;
-    this.budget.use(answer);
-    return answer;
+    return openEdition({ edition, budget, turns, counts }, readers, newest);
   }
 
   /** Builds the editions of all markets that fit, one at a time. */

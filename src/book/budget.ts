@@ -6,8 +6,6 @@ export abstract class CacheEntry {
   abstract bytes: number;
   /** Removes it from the collection that holds it; the budget calls this when it evicts. */
   abstract detach(): void;
-  /** True if it shares memory with other entries, which is not freed before it is evicted. */
-  readonly isEvictedFirst: boolean = false;
   older: CacheEntry | null = null;
   newer: CacheEntry | null = null;
   /** The budget that it counts towards. */
@@ -30,7 +28,6 @@ export class Budget {
   #bytes = 0;
   #entries = 0;
   #evictions = 0;
-  readonly #evictedFirst = new Set<CacheEntry>();
   #oldest: CacheEntry | null = null;
   #newest: CacheEntry | null = null;
 
@@ -52,7 +49,6 @@ export class Budget {
     if (entry.bytes > this.#limit) return false;
     entry.budget = this;
     this.#link(entry);
-    if (entry.isEvictedFirst) this.#evictedFirst.add(entry);
     this.#bytes += entry.bytes;
     this.#entries += 1;
     this.#makeRoom(entry);
@@ -61,8 +57,6 @@ export class Budget {
 
   /** Evicts entries until the limit holds, except the entry that needs the room. */
   #makeRoom(entry: CacheEntry): void {
-    if (this.#bytes <= this.#limit) return;
-    for (const first of this.#evictedFirst) if (first !== entry) this.#evict(first);
     while (this.#bytes > this.#limit && this.#oldest !== null && this.#oldest !== entry) {
       this.#evict(this.#oldest);
     }
@@ -92,7 +86,6 @@ export class Budget {
   remove(entry: CacheEntry): void {
     if (entry.budget !== this) return;
     entry.budget = null;
-    if (entry.isEvictedFirst) this.#evictedFirst.delete(entry);
     this.#unlink(entry);
     this.#bytes -= entry.bytes;
     this.#entries -= 1;

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import type { NewestRevision } from '../db/newest-revision.ts';
-import { headAt, revisionOf } from '../db/newest-revision.ts';
+import { dataRevisionAt, revisionOf } from '../db/newest-revision.ts';
 import type { Reads } from '../db/reads.ts';
 import { commitIdOf, numberOf } from '../db/revisions.ts';
-import { type PriceFilters, type SelectedPrice, selectionOf } from '../prices/select/query.ts';
-import type { ReferenceReader } from '../prices/select/references.ts';
+import { type PriceFilters, type SelectedPrice, selectionOf } from '../prices/market/query.ts';
+import type { ReferenceReader } from '../prices/market/references.ts';
 import { columnsOf } from '../prices/series/copy-binary.ts';
 import {
   columnsOfRows,
@@ -14,9 +14,9 @@ import {
   type PriceDays,
   seriesStatement,
 } from '../prices/series/from-sql.ts';
-import { dayOf } from '../std/days.ts';
+import { ALL_DAYS, dayOf, daysIn } from '../std/days.ts';
+import { type Block, blocksOf, emptyColumns, withReplaced } from './block.ts';
 import { type BookPrice, bookPrice, Edition, type MarketSlot } from './edition.ts';
-import { type Block, blocksOf, emptyColumns, withReplaced } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
 
 /** The changes of one price between two revisions. */
@@ -75,7 +75,6 @@ const POINTS_PER_COPY = 20_000;
 const ROW_DAYS_MAX = 1_000;
 
 const NO_POINTS = emptyColumns(0);
-const ALL_DAYS = { from: null, to: null };
 
 const revisionsAt = (newest: NewestRevision, slug: string) => ({
   market: revisionOf(newest, slug),
@@ -118,9 +117,9 @@ export async function buildEdition(
   signal: AbortSignal,
 ): Promise<Edition | null> {
   const { reads, counts } = context;
-  const head = headAt(newest, [slot.market.slug]);
-  const references = await context.references(reads.db(), head);
-  const selected = await selectionOf(reads.db(signal), allOf(slot), head.revision).execute();
+  const data = dataRevisionAt(newest, [slot.market.slug]);
+  const references = await context.references(reads.db(), data);
+  const selected = await selectionOf(reads.db(signal), allOf(slot), data.revision).execute();
   counts.pricesRead += selected.length;
   const prices = new Map<number, BookPrice>();
   const turns = new Turns(context.turns);
@@ -129,7 +128,7 @@ export async function buildEdition(
   for (let start = 0; start < selected.length; ) {
     const chunk = selected.slice(start, start + step);
     const ids = chunk.map(({ id }) => id);
-    const statement = seriesStatement(ids, ALL_DAYS, head.revision);
+    const statement = seriesStatement(ids, ALL_DAYS, data.revision);
     const series = await reads.copy(statement, columnsOf, signal);
     let points = 0;
     for (const price of chunk) {
@@ -180,7 +179,7 @@ async function pointsOf(
   revision: string,
   signal: AbortSignal,
 ) {
-  const days = wanted.reduce((sum, { first, last }) => sum + 1 + dayOf(last) - dayOf(first), 0);
+  const days = wanted.reduce((sum, each) => sum + daysIn(each), 0);
   if (days > ROW_DAYS_MAX) return reads.copy(daysStatement(wanted, revision), columnsOf, signal);
   return columnsOfRows(await reads.query<FewPointsRow>(fewPoints(wanted, revision), signal));
 }
@@ -197,14 +196,14 @@ async function changedBlocks(
   const turns = new Turns(context.turns);
   const blocks = new Map<number, readonly Block[]>();
   const wanted = changed.flatMap(({ priceId, first, last }) =>
-    first === null || last === null ? [] : [{ priceId, first, last }],
+    first === null || last === null ? [] : [{ priceId, first: dayOf(first), last: dayOf(last) }],
   );
   for (let start = 0; start < wanted.length; start += PRICES_PER_COPY) {
     const chunk = wanted.slice(start, start + PRICES_PER_COPY);
     const series = await pointsOf(context, chunk, revision, signal);
-    for (const { priceId, first, last } of chunk) {
+    for (const days of chunk) {
+      const { priceId } = days;
       const points = series.get(priceId) ?? NO_POINTS;
-      const days = { first: dayOf(first), last: dayOf(last) };
       blocks.set(priceId, withReplaced(before.prices.get(priceId)?.blocks ?? [], days, points));
       counts.pointsRead += points.length;
       turns.spend(points.length);
@@ -251,12 +250,12 @@ export async function refreshEdition(
   signal: AbortSignal,
 ): Promise<Edition> {
   const { reads } = context;
-  const head = headAt(newest, [slot.market.slug]);
+  const data = dataRevisionAt(newest, [slot.market.slug]);
   const revisions = revisionsAt(newest, slot.market.slug);
   const [references, blocks, selected] = await Promise.all([
-    context.references(reads.db(), head),
-    changedBlocks(context, before, changed, head.revision, signal),
-    changedPricesAt(context, slot, changed, head.revision, signal),
+    context.references(reads.db(), data),
+    changedBlocks(context, before, changed, data.revision, signal),
+    changedPricesAt(context, slot, changed, data.revision, signal),
   ]);
   const isSameReference = revisions.reference === before.revisions.reference;
   const prices = new Map<number, BookPrice>();

@@ -1,16 +1,15 @@
 import type { Market } from '../catalog/markets.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
-import type { Head } from '../db/revisions.ts';
+import type { DataRevision } from '../db/revisions.ts';
+import { type LazyDatabase, type SelectedPrice, selectIds } from '../prices/market/query.ts';
+import type { References } from '../prices/market/references.ts';
+import type { Selection } from '../prices/market/select.ts';
+import { type Unmatched, unmatchedIn } from '../prices/market/unmatched.ts';
+import type { VocabularyReader } from '../prices/market/vocabulary.ts';
 import type { Plan } from '../prices/plan/plan.ts';
-import { type LazyDatabase, type SelectedPrice, selectIds } from '../prices/select/query.ts';
-import type { References } from '../prices/select/references.ts';
-import type { Selected } from '../prices/select/select.ts';
-import type { VocabularyReader } from '../prices/select/vocabulary.ts';
-import { type Unmatched, unmatchedIn } from '../prices/select/warnings.ts';
-import type { LongAnswer, SentAnswers } from './answers.ts';
+import type { Block } from './block.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
 import { outdate } from './fragment.ts';
-import type { Block } from './series.ts';
 
 /** One price of an edition. */
 export interface BookPrice {
@@ -38,7 +37,6 @@ export const bookPrice = (price: SelectedPrice, blocks: readonly Block[]): BookP
 export interface MarketSlot {
   readonly market: Market;
   readonly budget: Budget;
-  readonly answers: SentAnswers;
   edition: Edition | null;
   /** The build or refresh in progress. Concurrent requests share it. */
   work: Promise<void> | null;
@@ -74,8 +72,6 @@ export class Edition extends CacheEntry {
   readonly bytes: number;
   /** The cached selections, by filters. */
   readonly selections = new Map<string, CachedSelection>();
-  /** The cached slices of long answers. */
-  readonly longAnswers = new Map<string, LongAnswer>();
   readonly #slot: MarketSlot;
 
   constructor(slot: MarketSlot, parts: EditionParts) {
@@ -107,10 +103,6 @@ export function replaceEdition(slot: MarketSlot, next: Edition | null): void {
 
 function discard(before: Edition, next: Edition | null, budget: Budget): void {
   budget.remove(before);
-  for (const long of before.longAnswers.values()) {
-    budget.remove(long);
-    long.detach();
-  }
   for (const selection of before.selections.values()) {
     if (next?.selectsAsBefore) selection.moveTo(next.selections);
     else budget.remove(selection);
@@ -160,7 +152,7 @@ class CachedSelection extends CacheEntry {
     cache: Map<string, CachedSelection>,
     key: string,
     ids: readonly number[],
-    found: Selected,
+    found: Selection,
   ) {
     super();
     this.#cache = cache;
@@ -211,10 +203,10 @@ export async function selectIn(
   lazyDb: LazyDatabase,
   edition: Edition,
   plan: Plan,
-  head: Head,
+  data: DataRevision,
   vocabularies: VocabularyReader,
   budget: Budget,
-): Promise<Selected> {
+): Promise<Selection> {
   const { selections } = edition;
   const key = keyOf(plan);
   const known = selections.get(key);
@@ -222,9 +214,9 @@ export async function selectIn(
     budget.use(known);
     return { prices: known.pricesIn(edition), unmatched: known.unmatched };
   }
-  const ids = await selectIds(lazyDb(), plan, head.revision);
+  const ids = await selectIds(lazyDb(), plan, data.revision);
   const prices = ids.map((id) => priceIn(edition, id));
-  const found = { prices, unmatched: await unmatchedIn(lazyDb, vocabularies, plan, head, prices) };
+  const found = { prices, unmatched: await unmatchedIn(lazyDb, vocabularies, plan, data, prices) };
   // Another market may add an unmatched code later, which creates no edition of this market.
   if (plan.codes !== null && found.unmatched.length > 0) return found;
   const selection = new CachedSelection(selections, key, ids, found);

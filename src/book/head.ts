@@ -1,24 +1,20 @@
-import type { PlannedPrice } from '../prices/conversion/outcomes.ts';
-import type { SelectedPrice } from '../prices/select/query.ts';
-import { descriptionOf, type RenderContext } from '../prices/write/contents.ts';
+import type { RenderContext } from '../prices/answer/answer.ts';
+import type { PlannedPrice } from '../prices/answer/conversions.ts';
+import type { SelectedPrice } from '../prices/market/query.ts';
 import { type CommonCells, commonCells } from '../prices/write/csv.ts';
-import { recordHead } from '../prices/write/json.ts';
+import { recordStart } from '../prices/write/json.ts';
+import { descriptionOf } from '../prices/write/points.ts';
 import { type Budget, CacheEntry, OVERHEAD_BYTES } from './budget.ts';
-import { type PrefixedPieces, prefixedPieces } from './gzip.ts';
 import type { Turns } from './turns.ts';
 
 /** The end of a record and the separator of the next. */
 export const BETWEEN = ']},';
 
-/** Cost of compressing a head, in encoded points. */
-const DEFLATE_POINTS = 200;
-
 /** A record up to its points, prefixed with `BETWEEN`. */
 export class RecordHead extends CacheEntry {
   readonly text: Buffer;
-  bytes: number;
+  readonly bytes: number;
   readonly #detach: () => void;
-  #pieces: PrefixedPieces | null = null;
 
   /** @param heads the cache of the price, if the head is cached there by `key` */
   constructor(text: string, heads?: Map<string, CacheEntry>, key = '') {
@@ -33,18 +29,6 @@ export class RecordHead extends CacheEntry {
   /** The text without its prefix. */
   get bare(): Buffer {
     return this.text.subarray(BETWEEN.length);
-  }
-
-  /** The text and the bare text, compressed. */
-  pieces(turns: Turns): PrefixedPieces {
-    if (this.#pieces !== null) return this.#pieces;
-    turns.spend(DEFLATE_POINTS);
-    const pieces = prefixedPieces(this.text, BETWEEN.length);
-    this.#pieces = pieces;
-    const bytes = this.bytes + (pieces.whole.slices[0]?.length ?? 0) + OVERHEAD_BYTES;
-    if (this.budget === null) this.bytes = bytes;
-    else this.budget.resize(this, bytes);
-    return pieces;
   }
 
   detach(): void {
@@ -78,7 +62,7 @@ interface HeadInput {
 const HEAD_POINTS = 50;
 
 /** The head of a record without a summary, from the cache or added to it. */
-export function headOf(input: HeadInput, budget: Budget, turns: Turns): RecordHead {
+export function readDataRevision(input: HeadInput, budget: Budget, turns: Turns): RecordHead {
   const { heads, price, context, planned, withoutRate } = input;
   const key = keyOf(context, planned, withoutRate > 0);
   const known = heads.get(key) as RecordHead | undefined;
@@ -88,7 +72,7 @@ export function headOf(input: HeadInput, budget: Budget, turns: Turns): RecordHe
   }
   turns.spend(HEAD_POINTS);
   const description = descriptionOf(context, { ...planned, price }, null, withoutRate);
-  const head = new RecordHead(recordHead(context, description), heads, key);
+  const head = new RecordHead(recordStart(context, description), heads, key);
   if (budget.add(head)) heads.set(key, head);
   return head;
 }

@@ -1,25 +1,24 @@
-import type { Format } from '../contract/schemas/formats.ts';
 import type { Columns } from '../conversion/columns.ts';
 import type { Segment } from '../conversion/rate-table.ts';
 import { summaryDays } from '../conversion/summary.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
-import type { Sources } from '../prices/answer.ts';
+import type { Answer, Readers } from '../prices/answer/answer.ts';
 import {
   joinedPoints,
   type MissingReader,
-  type SegmentPoints,
-} from '../prices/conversion/missing-rates.ts';
+  type RequestedDays,
+} from '../prices/answer/missing-rates.ts';
+import type { SegmentPoints } from '../prices/answer/warnings.ts';
 import { isConverting, optionsOf, type PlanOptions } from '../prices/plan/options.ts';
 import type { Plan } from '../prices/plan/plan.ts';
-import type { SeriesSource } from '../prices/series/columns.ts';
+import type { SeriesSource } from '../prices/series/collector.ts';
 import type { Snapshot } from '../prices/snapshot.ts';
-import type { Answer } from '../prices/write/contents.ts';
 import type { Body } from '../std/body.ts';
-import type { Sent, SentAnswers } from './answers.ts';
-import { type BookFormat, bookBody, daysOf, keptLength } from './body.ts';
+import type { Days } from '../std/days.ts';
+import { type Block, columnsOfRanges, countWithin, rangesIn } from './block.ts';
+import { type BookFormat, bookBody } from './body.ts';
 import type { Budget } from './budget.ts';
 import { type Edition, selectIn } from './edition.ts';
-import { type Block, columnsOfRanges, countWithin, type Days, rangesIn } from './series.ts';
 import { type TurnCounts, Turns } from './turns.ts';
 
 /** The first and last day of the points within some days; null if there are none. */
@@ -33,19 +32,18 @@ function pointsWithin(blocks: readonly Block[], { first, last }: Days): Days | n
   return { first: from, last: to };
 }
 
-/** The days of the requested points of a price: the range, and single days for a summary. */
-function requestedIn(blocks: readonly Block[], plan: Parameters<MissingReader>[1]): Days[] {
-  const { includeSeries, includeSummary } = plan.options;
-  const range = daysOf(plan);
-  const requested: Days[] = includeSeries ? [range] : [];
+/** The days of the requested points of a price, and single days for a summary. */
+function requestedIn(blocks: readonly Block[], { days, options }: RequestedDays): Days[] {
+  const { includeSeries, includeSummary } = options;
+  const requested: Days[] = includeSeries ? [days] : [];
   if (!includeSummary) return requested;
   const upTo = (day: number): number | null =>
     pointsWithin(blocks, { first: -Infinity, last: day })?.last ?? null;
-  const latest = upTo(range.last);
+  const latest = upTo(days.last);
   if (latest === null) return requested;
-  // The range contains all other days that a summary needs.
+  // The series contains all other days that a summary needs.
   const single = new Set(summaryDays(latest, upTo));
-  const before = [...single].filter((day) => !includeSeries || day < range.first);
+  const before = [...single].filter((day) => !includeSeries || day < days.first);
   return [...requested, ...before.map((day) => ({ first: day, last: day }))];
 }
 
@@ -105,31 +103,12 @@ export interface OpenBook {
   /** The newest revision of the request, or a later one. */
   readonly newest: NewestRevision;
   /** Reads prices and series from the book. */
-  readonly sources: Sources;
+  readonly readers: Readers;
   /**
-   * The bytes of an answer from these sources.
-   * @param coding `gzip` returns the compressed bytes
-   * @returns null if only a writer makes these bytes, see `offersGzip`
+   * The bytes of an answer from these readers.
+   * @returns null if only a writer makes these bytes
    */
-  body(answer: Answer, format: Format, snapshot: Snapshot, coding: 'gzip' | null): Body | null;
-  /** The length of these bytes if they are kept; null if they would have to be made. */
-  keptLength(
-    answer: Answer,
-    format: Format,
-    snapshot: Snapshot,
-    coding: 'gzip' | null,
-  ): number | null;
-  /**
-   * Caches the answer to a repeated request.
-   * @param slices the bytes of the answer; null if they exceed the limit or are not complete
-   */
-  cacheAnswer(
-    request: string,
-    sent: Sent,
-    slices: (bytesMax: number) => readonly Buffer[] | null,
-  ): void;
-  /** True if the book makes the bytes of such an answer, so that gzip costs little. */
-  offersGzip(plan: Plan, format: Format): boolean;
+  body(answer: Answer, snapshot: Snapshot): Body | null;
 }
 
 /**
@@ -165,10 +144,14 @@ const isPlainCsv = ({ options }: Plan): boolean =>
   !options.includeSummary &&
   !isConverting(options);
 
-/** True if the book makes the bytes of an answer. Writers make all others. */
-const isMadeByBook = (plan: Plan, format: Format): format is BookFormat =>
-  (format === 'json' || format === 'ndjson' || (format === 'csv' && isPlainCsv(plan))) &&
-  LEFT_TO_WRITERS.every((name) => plan.options[name] === DEFAULTS[name]);
+/** The format of an answer whose bytes the book makes; null if a writer makes them. */
+function formatOfBook(plan: Plan): BookFormat | null {
+  const { format, options } = plan;
+  const isOfBook =
+    format === 'json' || format === 'ndjson' || (format === 'csv' && isPlainCsv(plan));
+  const isPlain = LEFT_TO_WRITERS.every((name) => options[name] === DEFAULTS[name]);
+  return isOfBook && isPlain ? format : null;
+}
 
 /** Prices whose series a writer reads at a time. */
 const PRICES_PER_READ = 2;
@@ -176,8 +159,7 @@ const PRICES_PER_READ = 2;
 /** Reads series from an edition. Yields to the event loop when due. */
 const seriesIn =
   (edition: Edition, turns: Turns): SeriesSource =>
-  async (priceIds, range) => {
-    const days = daysOf({ range });
+  async (priceIds, { days }) => {
     const found = new Map<number, Columns>();
     if (turns.isLong) await turns.pass();
     for (const id of priceIds) {
@@ -194,8 +176,6 @@ export interface BookCounts {
   answers: number;
   /** Requests that the book left to the database. */
   misses: number;
-  /** Requests that a cached answer served. */
-  repeats: number;
   builds: number;
   refreshes: number;
   /** Rows that were read. */
@@ -207,7 +187,6 @@ export interface BookCounts {
 
 interface OpenInput {
   readonly edition: Edition;
-  readonly answers: SentAnswers;
   readonly budget: Budget;
   readonly turns: TurnCounts;
   readonly counts: Pick<BookCounts, 'filtersRead'>;
@@ -216,42 +195,32 @@ interface OpenInput {
 /** Opens an edition for one request. @param requested the newest revision of the request */
 export function openEdition(
   input: OpenInput,
-  sources: Sources,
+  readers: Readers,
   requested: NewestRevision,
 ): OpenBook {
-  const { edition, answers, budget, counts } = input;
+  const { edition, budget, counts } = input;
   const turns = new Turns(input.turns);
   // An edition may be refreshed after the request arrived: a later revision is allowed.
   const newest = edition.newest.order > requested.order ? edition.newest : requested;
   return {
     newest,
-    sources: {
-      ...sources,
+    readers: {
+      ...readers,
       references: async () => edition.references,
-      select: (lazyDb, plan, head) => {
+      select: (lazyDb, plan, data) => {
         const counted = () => {
           counts.filtersRead += 1;
           return lazyDb();
         };
-        return selectIn(counted, edition, plan, head, sources.vocabularies, budget);
+        return selectIn(counted, edition, plan, data, readers.vocabularies, budget);
       },
       series: seriesIn(edition, turns),
       missing: () => missingIn(edition, turns),
       pricesPerStatement: PRICES_PER_READ,
     },
-    body: (answer, format, { rates }, coding) => {
-      if (!isMadeByBook(answer.context.plan, format)) return null;
-      return bookBody({ edition, budget, turns, rates }, answer, format, coding);
+    body: (answer, { rates }) => {
+      const format = formatOfBook(answer.context.plan);
+      return format && bookBody({ edition, budget, turns, rates }, answer, format);
     },
-    keptLength: (answer, format, { rates }, coding) => {
-      if (!isMadeByBook(answer.context.plan, format)) return null;
-      return keptLength({ edition, budget, turns, rates }, answer, format, coding);
-    },
-    cacheAnswer: (request, sent, slices) => {
-      if (!answers.isRepeated(request)) return;
-      const parts = slices(answers.bytesMax);
-      if (parts !== null) answers.add(request, sent, newest, parts);
-    },
-    offersGzip: isMadeByBook,
   };
 }

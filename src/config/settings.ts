@@ -148,7 +148,7 @@ export const SETTINGS = {
     536_870_912,
     0,
     Number.MAX_SAFE_INTEGER,
-    'Memory of the price book, a cache of prices and answers; 0 disables it',
+    'Memory of the price book and of kept answers, a quarter of it; 0 disables both',
   ),
   HELD_BYTES_MAX: whole(
     134_217_728,

@@ -79,17 +79,20 @@ export interface PointColumns {
 }
 
 /** A decimal column from one index on. The indexes of wide numbers are shifted with it. */
-const columnFrom = ({ scaled, scale, wide }: DecimalColumn, from: number): DecimalColumn => ({
+export const columnFrom = (
+  { scaled, scale, wide }: DecimalColumn,
+  from: number,
+): DecimalColumn => ({
   scaled: scaled.subarray(from),
   scale: scale.subarray(from),
   wide: wide && new Map([...wide].map(([index, text]) => [index - from, text])),
 });
 
-/** The last points, as views of the same memory. */
+/** The last of aggregated points, as views of the same memory. */
 export function lastPoints(points: PointColumns, count: number): PointColumns {
   const from = points.length - count;
   if (from <= 0) return points;
-  const { fx, periods } = points;
+  const { periods } = points;
   return {
     length: count,
     day: points.day.subarray(from),
@@ -98,12 +101,7 @@ export function lastPoints(points: PointColumns, count: number): PointColumns {
     high: columnFrom(points.high, from),
     publishedAt: points.publishedAt.subarray(from),
     corrections: points.corrections.subarray(from),
-    fx: fx && {
-      pair: fx.pair,
-      day: fx.day.subarray(from),
-      from: columnFrom(fx.from, from),
-      to: columnFrom(fx.to, from),
-    },
+    fx: null,
     periods: periods && {
       start: periods.start.subarray(from),
       end: periods.end.subarray(from),

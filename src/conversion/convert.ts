@@ -1,6 +1,14 @@
 import { POWERS, powerOf10 } from '../std/decimal.ts';
 import { NO_DAY } from './calendar.ts';
-import type { Columns, DecimalColumn, FxColumns, PointColumns, ValueName } from './columns.ts';
+import {
+  type Columns,
+  columnFrom,
+  columnSlice,
+  type DecimalColumn,
+  type FxColumns,
+  type PointColumns,
+  type ValueName,
+} from './columns.ts';
 import { type CurrencyRates, type RatePair, rateDay, rateScale, scaledRate } from './rate-table.ts';
 import type { Rational } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
@@ -59,6 +67,23 @@ export function observe(columns: Columns, conversion: Conversion | null): Observ
   const pair = conversion?.pair ?? null;
   if (pair === null) return { columns, conversion, fx: null, withoutRate: 0 };
   return { columns, conversion, ...fxOf(pair, columns.day) };
+}
+
+/** The last observations with their rates, as views of the same memory. */
+export function lastOf(observations: Observations, count: number): Observations {
+  const { columns, fx } = observations;
+  const from = columns.length - count;
+  if (from <= 0) return observations;
+  return {
+    ...observations,
+    columns: columnSlice(columns, from, columns.length),
+    fx: fx && {
+      pair: fx.pair,
+      day: fx.day.subarray(from),
+      from: columnFrom(fx.from, from),
+      to: columnFrom(fx.to, from),
+    },
+  };
 }
 
 /**

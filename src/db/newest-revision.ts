@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { instantOf } from './instant.ts';
-import { commitIdOf, type Head, isAfter, numberOf } from './revisions.ts';
+import { commitIdOf, type DataRevision, isAfter, numberOf } from './revisions.ts';
 
 /** The newest revision of a scope: a market, `reference`, or `fx:<source>`. */
 interface ScopeRevision {
@@ -163,23 +163,23 @@ const NEVER = '1970-01-01 00:00:00+00';
 export const revisionOf = ({ scopes }: NewestRevision, scope: string): string =>
   scopes.get(scope)?.revision ?? '0';
 
-/** Heads by their scopes, cached while a revision is the newest. */
-const heads = new WeakMap<NewestRevision, Map<string, Head>>();
+/** By their scopes, cached while a revision is the newest. */
+const dataRevisions = new WeakMap<NewestRevision, Map<string, DataRevision>>();
 
-/** The head of some scopes and of the reference data, as `headOf` reads it from the database. */
-export function headAt(newest: NewestRevision, scopes: readonly string[]): Head {
-  let cached = heads.get(newest);
+/** The data revision of some scopes, as `readDataRevision` reads it from the database. */
+export function dataRevisionAt(newest: NewestRevision, scopes: readonly string[]): DataRevision {
+  let cached = dataRevisions.get(newest);
   if (cached === undefined) {
     cached = new Map();
-    heads.set(newest, cached);
+    dataRevisions.set(newest, cached);
   }
   const key = scopes.join();
-  const head = cached.get(key) ?? makeHead(newest, scopes);
-  cached.set(key, head);
-  return head;
+  const found = cached.get(key) ?? makeDataRevision(newest, scopes);
+  cached.set(key, found);
+  return found;
 }
 
-function makeHead(newest: NewestRevision, scopes: readonly string[]): Head {
+function makeDataRevision(newest: NewestRevision, scopes: readonly string[]): DataRevision {
   let revision = '0';
   let committedAt = NEVER;
   for (const scope of [...scopes, 'reference']) {

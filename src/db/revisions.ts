@@ -42,7 +42,7 @@ export function onlyRow<Row>([row]: readonly Row[]): Row {
 }
 
 /** The newest revision of some scopes, which an answer reads and names in `$metadata`. */
-export interface Head {
+export interface DataRevision {
   /** Newest revision that touched one of the scopes; "0" if none did. */
   readonly revision: string;
   /** Commit time, RFC 3339 in UTC. */
@@ -52,27 +52,27 @@ export interface Head {
   readonly epoch: string;
 }
 
-/** The revision of a head in the wire format. */
-export const revisionText = (head: Pick<Head, 'epoch' | 'revision'>): string =>
-  wireText(head.epoch, head.revision);
+/** A data revision in the wire format. */
+export const revisionText = ({ epoch, revision }: Pick<DataRevision, 'epoch' | 'revision'>) =>
+  wireText(epoch, revision);
 
 /**
  * The newest revision of a set of scopes (markets by slug, `fx:<source>`) and of the reference
  * data, read in one statement and so from one snapshot.
  * @param until ignores later revisions; null for none
  */
-export async function headOf(
+export async function readDataRevision(
   db: Kysely<Database>,
   scopes: readonly string[],
   until: string | null = null,
-): Promise<Head> {
+): Promise<DataRevision> {
   const newest = (names: readonly string[]) => sql<string>`
     (select coalesce(max(newest.revision), 0) from unnest(${names}::text[]) as s (scope)
       cross join lateral (select r.revision from revision_scope r
         where r.scope = s.scope and r.revision <= bounds.until
         order by r.revision desc limit 1) as newest)`;
   const number = until && numberOf(until);
-  const { rows } = await sql<Record<keyof Head, string>>`
+  const { rows } = await sql<Record<keyof DataRevision, string>>`
     select service.epoch as "epoch",
       concat_ws('.', heads.revision, revision.commit_id) as "revision",
       concat_ws('.', heads.reference, reference.commit_id) as "reference",
@@ -84,8 +84,8 @@ export async function headOf(
       left join revision on revision.number = heads.revision
       left join revision as reference on reference.number = heads.reference
     where require_commit(bounds.until, ${until && commitIdOf(until)})`.execute(db);
-  const head = onlyRow(rows);
-  return { ...head, committedAt: instantOf(head.committedAt) };
+  const found = onlyRow(rows);
+  return { ...found, committedAt: instantOf(found.committedAt) };
 }
 
 /** SQL expression for the newest revision. */

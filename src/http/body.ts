@@ -6,8 +6,8 @@ import type {
   onRequestHookHandler,
   preValidationHookHandler,
 } from 'fastify';
-import { brokenBy, type SentBody } from '../contract/request/validate.ts';
-import { Problem } from '../errors.ts';
+import type { SentBody } from '../contract/request/validate.ts';
+import { brokenRules, Problem } from '../errors.ts';
 import { ByteBudget } from '../std/held-bytes.ts';
 import { JsonError, parseJson } from '../std/json.ts';
 import { turn } from '../std/turns.ts';
@@ -183,7 +183,7 @@ const NAMES_MAX = 1_000;
 function checkNames(names: number): void {
   if (names <= NAMES_MAX) return;
   const detail = `The body names more than ${NAMES_MAX} members; no request has so many`;
-  throw brokenBy([{ pointer: '', code: 'unknown_field', detail }]);
+  throw brokenRules([{ pointer: '', code: 'unknown_field', detail }]);
 }
 
 const malformed = (detail: string): Problem => new Problem('malformed_json', detail);

@@ -11,16 +11,20 @@ interface MetricSources {
   readonly client: Client;
   readonly minRevision: MinRevisionCheck;
   readonly limits: Limits;
-  /** The price book; null if it is disabled. */
+  /** The price book and the kept answers; both null if they are disabled. */
   readonly book: BookStatus | null;
+  readonly answers: AnswersStatus | null;
 }
 
 /** The counts of the price book. */
 interface BookStatus {
   readonly budget: { readonly state: Readonly<Record<'bytes' | 'limit' | 'evictions', number>> };
-  readonly counts: Readonly<
-    Record<'answers' | 'repeats' | 'misses' | 'builds' | 'refreshes', number>
-  >;
+  readonly counts: Readonly<Record<'answers' | 'misses' | 'builds' | 'refreshes', number>>;
+}
+
+/** The counts of kept answers. */
+interface AnswersStatus {
+  readonly state: Readonly<Record<'bytes' | 'limit' | 'repeats' | 'evictions', number>>;
 }
 
 /** A metric without labels: its name without `prices_`, its help text, and its reader. */
@@ -192,27 +196,28 @@ function load(registry: Registry, { limits }: MetricSources): void {
   );
 }
 
-function book(registry: Registry, { budget, counts }: BookStatus): void {
+function book(registry: Registry, { budget, counts }: BookStatus, answers: AnswersStatus): void {
+  const both = (name: 'bytes' | 'limit' | 'evictions') => budget.state[name] + answers.state[name];
   gauges(
     registry,
-    ['book_bytes', 'Memory used by the price book', () => budget.state.bytes],
-    ['book_limit_bytes', 'Memory budget of the price book', () => budget.state.limit],
+    ['book_bytes', 'Memory used by the price book and kept answers', () => both('bytes')],
+    ['book_limit_bytes', 'Memory budget of both', () => both('limit')],
   );
   counters(
     registry,
-    ['book_answers', 'Requests answered from the price book', () => counts.answers],
-    ['book_repeats', 'Requests answered with a copy of an earlier answer', () => counts.repeats],
+    ['book_answers', 'Requests answered from memory', () => counts.answers + answers.state.repeats],
+    ['book_repeats', 'Requests answered with a kept answer', () => answers.state.repeats],
     ['book_misses', 'Requests answered by the database instead', () => counts.misses],
     ['book_builds', 'Editions built from a whole market', () => counts.builds],
     ['book_refreshes', 'Editions refreshed with the changes of a market', () => counts.refreshes],
-    ['book_evictions', 'Entries evicted from the price book', () => budget.state.evictions],
+    ['book_evictions', 'Entries evicted from memory', () => both('evictions')],
   );
 }
 
 /** Adds the metrics of the parts of the service. */
 export function watchSources(registry: Registry, sources: MetricSources): void {
-  const { client } = sources;
-  if (sources.book) book(registry, sources.book);
+  const { client, answers } = sources;
+  if (sources.book && answers) book(registry, sources.book, answers);
   database(registry, client);
   replication(registry, sources);
   freshness(registry, client);

@@ -1,37 +1,36 @@
 import type { Kysely } from 'kysely';
-import { brokenBy } from '../contract/request/validate.ts';
-import { type RateSource, rateSource } from '../conversion/rates.ts';
 import type { AsOfReader } from '../db/as-of.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
-import { headAt, revisionOf } from '../db/newest-revision.ts';
+import { dataRevisionAt, revisionOf } from '../db/newest-revision.ts';
 import {
+  type DataRevision,
   findRevision,
-  type Head,
-  headOf,
   isAfter,
   newestRevision,
   numberOf,
+  readDataRevision,
   revisionAsOf,
   revisionText,
   wireText,
 } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
 import { cachedByRevision } from '../db/shared-work.ts';
-import { type Problem, startAgain } from '../errors.ts';
+import { brokenRules, type Problem, startAgain } from '../errors.ts';
+import { type RateSource, rateSource } from './market/rates.ts';
 import { IN_THE_FUTURE, type RequestedRevision } from './plan/options.ts';
 import type { Plan } from './plan/plan.ts';
 
 /** The committed revision that a response reads. */
 export interface Snapshot {
-  readonly head: Head;
+  readonly data: DataRevision;
   /** The source of exchange rates; null if the response converts no currency. */
   readonly rates: RateSource | null;
 }
 
 /** True if every request has the same response at both snapshots. */
 export const isSameSnapshot = (one: Snapshot, other: Snapshot): boolean =>
-  revisionText(one.head) === revisionText(other.head) &&
-  one.head.reference === other.head.reference &&
+  revisionText(one.data) === revisionText(other.data) &&
+  one.data.reference === other.data.reference &&
   one.rates?.slug === other.rates?.slug &&
   one.rates?.revision === other.rates?.revision;
 
@@ -54,7 +53,9 @@ async function boundOf(
   if (requested.kind === 'asOf') {
     const number = await asOf(db, requested.instant);
     if (number === null) {
-      throw brokenBy([{ pointer: '/options/asOf', code: 'out_of_range', detail: IN_THE_FUTURE }]);
+      throw brokenRules([
+        { pointer: '/options/asOf', code: 'out_of_range', detail: IN_THE_FUTURE },
+      ]);
     }
     return number;
   }
@@ -70,8 +71,8 @@ async function boundOf(
 }
 
 /** Rejects a past revision that differs from the revision of the cursor. */
-function checkCursorRevision({ page }: SnapshotPlan, head: Head): void {
-  if (page.after === null || page.after.revision === revisionText(head)) return;
+function checkCursorRevision({ page }: SnapshotPlan, data: DataRevision): void {
+  if (page.after === null || page.after.revision === revisionText(data)) return;
   const detail = `This cursor continues at ${page.after.revision}; omit asOf and revision`;
   throw unknownRevision('cursor', detail);
 }
@@ -96,12 +97,12 @@ async function readSnapshot(
   const { slug } = plan.market;
   const bound = await boundOf(db, plan.options.requested, asOf);
   if (plan.options.currency === null) {
-    return { head: await headOf(db, [slug], bound), rates: null };
+    return { data: await readDataRevision(db, [slug], bound), rates: null };
   }
-  // One bound for source and head, so that a commit in between does not separate them.
+  // One bound for source and data revision, so that a commit in between does not separate them.
   const until = bound ?? (await newestRevision(db)).revision;
   const rates = await rateSource(db, source, until);
-  return { head: await headOf(db, [slug, ...rates.scopes], until), rates };
+  return { data: await readDataRevision(db, [slug, ...rates.scopes], until), rates };
 }
 
 /** Maximum number of cached past snapshots, of some 200 bytes each. */
@@ -168,13 +169,13 @@ export function snapshotReader(
   return async (plan, newest) => {
     if (!isShownBy(newest, plan)) {
       const past = await pastAt(newest, plan);
-      checkCursorRevision(plan, past.head);
+      checkCursorRevision(plan, past.data);
       return past;
     }
     const { slug } = plan.market;
     const rates = plan.options.currency === null ? null : await ratesAt(newest);
-    const head = headAt(newest, rates === null ? [slug] : [slug, ...rates.scopes]);
-    checkCursorRevision(plan, head);
-    return { head, rates };
+    const data = dataRevisionAt(newest, rates === null ? [slug] : [slug, ...rates.scopes]);
+    checkCursorRevision(plan, data);
+    return { data, rates };
   };
 }

@@ -1,5 +1,17 @@
 /* Day numbers count from 2000-01-01 in the proleptic Gregorian calendar, as in PostgreSQL. */
 
+/** Inclusive bounds of some days, as day numbers; an infinite bound is open. */
+export interface Days {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** All days. */
+export const ALL_DAYS: Days = { first: -Infinity, last: Infinity };
+
+/** The number of days; Infinity if a bound is open. */
+export const daysIn = ({ first, last }: Days): number => 1 + last - first;
+
 interface CalendarDay {
   readonly year: number;
   /** 1 to 12. */
@@ -62,6 +74,10 @@ export function dayText(number: number): string {
   const { year, month, day } = calendarDay(number);
   return calendarText(year, month, day);
 }
+
+/** A bound of days as `YYYY-MM-DD`; null if it is open. */
+export const boundText = (bound: number): string | null =>
+  Math.abs(bound) === Infinity ? null : dayText(bound);
 
 /** The day a number of days later; earlier if the number is negative. */
 export const dayAfter = (day: string, days: number): string => dayText(dayOf(day) + days);

@@ -85,15 +85,12 @@ export interface CodingPreference {
 const UNNAMED = 1e-6;
 
 /**
- * The coding that a client prefers, by weight and then by the order of `available` (RFC 9110,
+ * The coding that a client prefers, by weight and then by the order of `CODINGS` (RFC 9110,
  * section 12.5.3); null if neither a coding nor `identity` is acceptable. `*` matches gzip alone,
  * because many clients that send it cannot decode the others.
  * @param accept the header Accept-Encoding; without it the answer has no coding
  */
-export function preferredCoding(
-  accept: string | undefined,
-  available: readonly Coding[] = CODINGS,
-): CodingPreference | null {
+export function preferredCoding(accept: string | undefined): CodingPreference | null {
   if (accept === undefined || accept.trim() === '') return { coding: null, acceptsIdentity: true };
   const weights = new Map(
     choicesOf(accept).map(({ name, weight }) => [name === 'x-gzip' ? 'gzip' : name, weight]),
@@ -103,8 +100,7 @@ export function preferredCoding(
     weights.get(coding) ?? (coding === 'gzip' ? (star ?? 0) : 0);
   const identity = weights.get('identity') ?? star ?? UNNAMED;
   const acceptsIdentity = identity > 0;
-  const [best] = available
-    .map((coding) => ({ coding, weight: weightOf(coding) }))
+  const [best] = CODINGS.map((coding) => ({ coding, weight: weightOf(coding) }))
     .filter(({ weight }) => weight > 0)
     .sort((a, b) => b.weight - a.weight);
   if (best && best.weight >= identity) return { coding: best.coding, acceptsIdentity };

@@ -59,7 +59,7 @@ async function followersOf({ cached }: Twins, asked: BookRequest): Promise<BookR
 export async function compareTwins(
   test: Test,
   { seed, env = {} }: { seed: number; env?: Readonly<Record<string, string>> },
-): Promise<BookCounts> {
+): Promise<BookCounts & { readonly repeats: number }> {
   const database = await testDatabase(test, { seeded: true });
   const twins = await twinsOn(test, database, env);
   await fill(twins);
@@ -93,5 +93,5 @@ export async function compareTwins(
   }
   const said = JSON.stringify([...statuses]);
   test.ok((statuses.get(200) ?? 0) > 500 && (statuses.get(400) ?? 0) > 20, said);
-  return twins.book.counts;
+  return { ...twins.book.counts, repeats: twins.answers.state.repeats };
 }

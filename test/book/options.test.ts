@@ -59,7 +59,8 @@ t.test('two values of each option are compared', async (t) => {
 
 for (const [name, values] of Object.entries(VALUES)) {
   t.test(`the book never answers with bytes of another value of ${name}`, async (t) => {
-    const before = twins.book.counts.answers;
+    const fromMemory = () => twins.book.counts.answers + twins.answers.state.repeats;
+    const before = fromMemory();
     const bodies: Record<string, Set<string>> = {};
     // Each value follows itself and the others, with what the book has cached of them.
     for (const value of [{}, ...values, {}, ...values, ...values.toReversed()]) {
@@ -81,7 +82,7 @@ for (const [name, values] of Object.entries(VALUES)) {
         if (plain.status === 200) bodies[accept].add(plain.body.toString());
       }
     }
-    t.ok(twins.book.counts.answers > before, 'the book answered');
+    t.ok(fromMemory() > before, 'memory answered');
     const different = Math.max(...Object.values(bodies).map(({ size }) => size));
     t.ok(different >= (SAME_BYTES.has(name) ? 1 : 2), `${different} different answers`);
   });

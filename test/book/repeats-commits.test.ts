@@ -2,6 +2,7 @@ import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/minimal-data.ts';
 import { keyFor } from '../support/http/service.ts';
+import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { compareOne } from './compare.ts';
 import { answerOf, type BookRequest, fill, twinsOn } from './support.ts';
 
@@ -30,9 +31,9 @@ for (const [name, statement] of Object.entries(COMMITS)) {
     for (const request of [NATIVE, CONVERTED]) {
       for (let times = 0; times < 3; times += 1) await compareOne(t, twins, request);
     }
-    const before = twins.book.counts.repeats;
+    const before = twins.answers.state.repeats;
     const old = await answerOf(twins.cached, CONVERTED);
-    t.equal(twins.book.counts.repeats, before + 1, 'the cached answer is sent again');
+    t.equal(twins.answers.state.repeats, before + 1, 'the kept answer is sent again');
     await inRevision(database.pool, statement);
     for (const request of [CONVERTED, NATIVE]) {
       for (let times = 0; times < 3; times += 1) {
@@ -54,9 +55,36 @@ t.test('an answer that names other markets is not that of who may not read them'
     const answer = await twins.cached.request({ method: 'POST', url, headers, payload: body });
     return JSON.stringify(answer.json.$metadata.warnings).includes('copper');
   };
-  const before = twins.book.counts.repeats;
+  const before = twins.answers.state.repeats;
   for (let times = 0; times < 3; times += 1) t.equal(await answerFor(twins.cached.key), true);
-  t.equal(twins.book.counts.repeats, before + 1, 'the cached answer is sent again');
+  t.equal(twins.answers.state.repeats, before + 1, 'the kept answer is sent again');
   for (let times = 0; times < 3; times += 1) t.equal(await answerFor(few), false);
   t.equal(await answerFor(twins.cached.key), true);
+});
+
+t.test('a past answer is kept across commits, unless it names codes', async (t) => {
+  const { rows } = await database.pool.query('select clock_timestamp() as at');
+  const asOf = new Date(rows[0].at).toISOString();
+  const past = (more: object): BookRequest => ({ ...NATIVE, ...more, options: { asOf } });
+  const whole = past({});
+  const named = past({ filters: { codes: ['CP-NI-0001', 'LATER'] } });
+  const ask = async (request: BookRequest) => {
+    const before = twins.answers.state.repeats;
+    t.equal(await compareOne(t, twins, request), 200);
+    return twins.answers.state.repeats - before;
+  };
+  await commit(database.pool, (client) =>
+    putPoints(client, 'CP-NI-0001', ['2026-08-01', null, '1', null]),
+  );
+  for (const request of [whole, named])
+    for (let times = 0; times < 3; times += 1) await ask(request);
+  t.same([await ask(whole), await ask(named)], [1, 0]);
+  const old = await answerOf(twins.cached, named);
+  await commit(database.pool, (client) =>
+    addPrice(client, { code: 'LATER', currency: 'USD', unit: 'tonne' }),
+  );
+  t.same([await ask(whole), await ask(named)], [1, 0]);
+  const now = await answerOf(twins.cached, named);
+  t.match(old.body.toString(), /"unmatched_value"/);
+  t.match(now.body.toString(), /"not_yet_existing"/, 'the warning depends on later commits');
 });

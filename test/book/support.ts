@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type t from 'tap';
 import type { PriceBook } from '../../src/book/book.ts';
+import type { AnswerCache } from '../../src/http/reply/answer-cache.ts';
 import type { TestDatabase } from '../support/database/database.ts';
 import { inTransaction } from '../support/database/minimal-data.ts';
 import { anyRequest, type PriceRequest, type ValuesByMarket } from '../support/fuzz/any-request.ts';
@@ -13,6 +14,7 @@ export interface Twins {
   readonly cached: Service;
   readonly plain: Service;
   readonly book: PriceBook;
+  readonly answers: AnswerCache;
 }
 
 export async function twinsOn(
@@ -22,9 +24,10 @@ export async function twinsOn(
 ): Promise<Twins> {
   const cached = await serviceOn(test, database, env);
   const plain = await serviceOn(test, database, { PRICE_BOOK_BYTES: '0' });
-  const { book } = cached.app;
-  if (book === null || plain.app.book !== null) throw new Error('one service has a book');
-  return { database, cached, plain, book };
+  const { book, answers } = cached.app;
+  const isPlain = plain.app.book === null && plain.app.answers === null;
+  if (book === null || answers === null || !isPlain) throw new Error('one service has a book');
+  return { database, cached, plain, book, answers };
 }
 
 /** Brings all markets into the book, as far as they fit. */

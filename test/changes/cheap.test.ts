@@ -2,7 +2,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import t from 'tap';
 import type { Database } from '../../src/db/schema.ts';
 import { readPage } from '../../src/prices/changes/page.ts';
-import { referenceReader } from '../../src/prices/select/references.ts';
+import { referenceReader } from '../../src/prices/market/references.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/minimal-data.ts';

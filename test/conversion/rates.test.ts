@@ -1,14 +1,14 @@
 import { type Kysely, sql } from 'kysely';
 import t from 'tap';
 import { pairOf, rateDay, rateScale, scaledRate } from '../../src/conversion/rate-table.ts';
+import { numberOf } from '../../src/db/revisions.ts';
+import type { Database } from '../../src/db/schema.ts';
 import {
   type RateSource,
   type RatesReader,
   rateSource,
   ratesReader,
-} from '../../src/conversion/rates.ts';
-import { numberOf } from '../../src/db/revisions.ts';
-import type { Database } from '../../src/db/schema.ts';
+} from '../../src/prices/market/rates.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { dayOf } from './support.ts';
 

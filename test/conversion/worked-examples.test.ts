@@ -1,8 +1,9 @@
 import t from 'tap';
 import type { UnitSlug } from '../../seeds/reference/units.ts';
 import { convertedPoints, exactValue, observe } from '../../src/conversion/convert.ts';
-import { type Outcome, outcomeOf, receiptOf } from '../../src/conversion/outcome.ts';
+import { type Outcome, outcomeOf } from '../../src/conversion/outcome.ts';
 import { BY_RULE, roundedText } from '../../src/conversion/rounding.ts';
+import { receiptOf } from '../../src/prices/write/receipt.ts';
 import { dayText } from '../../src/std/days.ts';
 import { CURRENCY, columnsOf, type Iso, ratesOf, textAt, unitOf } from './support.ts';
 

@@ -1,6 +1,6 @@
 import t from 'tap';
-import { headAt } from '../../src/db/newest-revision.ts';
-import { headOf, numberOf } from '../../src/db/revisions.ts';
+import { dataRevisionAt } from '../../src/db/newest-revision.ts';
+import { numberOf, readDataRevision } from '../../src/db/revisions.ts';
 import { administer, type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { inRevision, inTransaction, writeMinimalData } from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
@@ -35,7 +35,11 @@ t.test(
         t.fail(`round ${round} saw ${newest.revision}`);
       if (round % 20 !== 0) continue;
       for (const scopes of [['nickel'], ['copper'], ['nickel', 'fx:TEST'], ['nowhere']]) {
-        t.same(headAt(newest, scopes), await headOf(db, scopes), `${scopes} in round ${round}`);
+        t.same(
+          dataRevisionAt(newest, scopes),
+          await readDataRevision(db, scopes),
+          `${scopes} in round ${round}`,
+        );
       }
     }
     t.equal(
@@ -48,7 +52,10 @@ t.test(
 
 t.test('a database without a revision has a head as well', async (t) => {
   const { db, client } = await testDatabase(t);
-  t.same(headAt(await client.link.newestRevision(), ['nickel']), await headOf(db, ['nickel']));
+  t.same(
+    dataRevisionAt(await client.link.newestRevision(), ['nickel']),
+    await readDataRevision(db, ['nickel']),
+  );
 });
 
 t.test('all requests during a revision check share one that begins after it', async (t) => {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import t from 'tap';
-import { headOf, numberOf, revisionText } from '../../src/db/revisions.ts';
+import { numberOf, readDataRevision, revisionText } from '../../src/db/revisions.ts';
 import { testDatabase } from '../support/database/database.ts';
 import {
   failureOf,
@@ -76,7 +76,7 @@ t.test('numbers have no gap and times grow strictly, however many write at once'
         continue;
       }
       const number = await inRevision(pool, ...statements);
-      const { revision } = await headOf(db, ['nickel']);
+      const { revision } = await readDataRevision(db, ['nickel']);
       t.ok(Number(numberOf(revision)) >= number, 'a check that begins after a commit sees it');
       seen.push(number);
     }
@@ -98,7 +98,7 @@ t.test('numbers have no gap and times grow strictly, however many write at once'
 
 t.test('a revision moves the scopes that it touched, and no other', async (t) => {
   const { pool, db } = await testDatabase(t);
-  const empty = await headOf(db, ['nickel']);
+  const empty = await readDataRevision(db, ['nickel']);
   t.match(empty, { revision: '0', reference: '0', committedAt: '1970-01-01T00:00:00Z' });
   await writeMinimalData(pool);
   const touched = async (...statements: string[]) => {
@@ -130,7 +130,7 @@ t.test('a revision moves the scopes that it touched, and no other', async (t) =>
   const withdrawn = "delete from series where price_id = (select id from price where code = 'T-3')";
   t.same(await touched(withdrawn, "delete from price where code = 'T-3'"), ['copper']);
   const heads = await Promise.all(
-    ['nickel', 'copper', 'cobalt', 'fx:TEST'].map((s) => headOf(db, [s])),
+    ['nickel', 'copper', 'cobalt', 'fx:TEST'].map((s) => readDataRevision(db, [s])),
   );
   t.same(
     heads.map((each) => [numberOf(each.revision), numberOf(each.reference)]),
@@ -141,7 +141,7 @@ t.test('a revision moves the scopes that it touched, and no other', async (t) =>
       ['12', '11'],
     ],
   );
-  const both = await headOf(db, ['nickel', 'copper']);
+  const both = await readDataRevision(db, ['nickel', 'copper']);
   t.match(revisionText(both), /^[0-9a-z]{12}\.13$/);
   const { rows } = await pool.query('select committed_at from revision where number = 13');
   t.equal(both.committedAt, rows[0].committed_at.replace(' ', 'T').replace('+00', 'Z'));

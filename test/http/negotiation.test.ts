@@ -12,6 +12,7 @@ const WANTED: Readonly<Record<string, string>> = {
   'gzip, deflate': 'gzip or plain',
   'gzip, deflate, br': 'br or plain',
   'gzip, deflate, br, zstd': 'zstd or plain',
+  'gzip;q=0.9, br': 'br or plain',
   'GZip;Q=0.5': 'gzip or plain',
   'x-gzip': 'gzip or plain',
   'gzip;q=1.0, br;q=0.9, zstd;q=0.1': 'gzip or plain',
@@ -38,8 +39,8 @@ const WANTED: Readonly<Record<string, string>> = {
   'br;q=1.2.3': 'plain',
 };
 
-const shown = (accept: string | undefined, offered?: readonly Coding[]): string => {
-  const wanted = preferredCoding(accept, offered);
+const shown = (accept: string | undefined): string => {
+  const wanted = preferredCoding(accept);
   if (wanted === null) return 'nothing';
   if (wanted.coding === null) return 'plain';
   return wanted.acceptsIdentity ? `${wanted.coding} or plain` : wanted.coding;
@@ -48,9 +49,6 @@ const shown = (accept: string | undefined, offered?: readonly Coding[]): string 
 t.test('the coding is the one that the client wants most, then the best bargain', async (t) => {
   for (const [accept, wanted] of Object.entries(WANTED)) t.equal(shown(accept), wanted, accept);
   t.equal(shown(undefined), 'plain');
-  const ready = ['gzip', 'zstd', 'br'] as const;
-  t.equal(shown('gzip, br, zstd', ready), 'gzip or plain', 'the preferred type');
-  t.equal(shown('gzip;q=0.9, br', ready), 'br or plain');
 });
 
 const DECODE: Readonly<Record<Coding, (bytes: Buffer) => Buffer>> = {

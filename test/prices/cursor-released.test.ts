@@ -50,11 +50,13 @@ const RELEASED = [
   ['nickel', { options: { includeSeries: true, layout: 'wide' } }, '18Q_lekyU9f5jBwQ'],
 ] as const;
 
-/** The plan of a body that the schema accepts. */
+/** The plan of a body that the schema accepts, in a format that its options apply to. */
 function planned(slug: string, body: object): Plan {
   const market = marketOf(slug);
   if (!market) throw new Error(`there is no market ${slug}`);
-  return planOf(market, () => [], body);
+  const isTable = /"(columns|layout)"/.test(JSON.stringify(body));
+  const format = isTable ? 'csv' : 'json';
+  return planOf(market, () => [], body, { by: 'body', readableMarkets: () => [], format });
 }
 
 const withOptions = (body: object, more: object) => {

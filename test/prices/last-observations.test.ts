@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
-import { testDatabase } from '../support/database/database.ts';
+import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
 import { parseExact } from '../support/prices/oracle.ts';
 import { commit, putPoints } from '../support/prices/sample-writes.ts';
@@ -10,6 +10,7 @@ const CONVERTED = { currency: 'EUR', unitOfMeasure: 'lb', includeSummary: true }
 
 interface Listed {
   readonly code: string;
+  readonly conversion?: { readonly status: string };
   readonly series: readonly { readonly date: string }[];
 }
 
@@ -22,6 +23,7 @@ interface PageReply {
   readonly data: readonly Listed[];
 }
 
+let database: TestDatabase;
 /** The service with the price book, and without. */
 let services: readonly Service[];
 /** The revision before the last commit, by its name and by its instant. */
@@ -36,7 +38,7 @@ async function ask(from: Service, options: object): Promise<PageReply> {
 }
 
 t.before(async () => {
-  const database = await testDatabase(t, { seeded: true });
+  database = await testDatabase(t, { seeded: true });
   const service = await serviceOn(t, database);
   services = [service, await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' })];
   const { $metadata, data } = await ask(service, {});
@@ -93,5 +95,19 @@ t.test('lastObservations is the tail of each series on every page', async (t) =>
         }
       }
     }
+  }
+});
+
+t.test('the receipt counts points without a rate that lastObservations omits', async (t) => {
+  await commit(database.pool, (client) =>
+    client.query(`delete from fx_rate
+      where source = 'SAMPLE' and date between '2026-01-10' and '2026-02-20'`),
+  );
+  for (const from of services) {
+    const full = await ask(from, { currency: 'EUR' });
+    const tail = await ask(from, { currency: 'EUR', lastObservations: 2 });
+    const partial = full.data.filter(({ conversion }) => conversion?.status === 'partial');
+    t.ok(partial.length > 0, 'points before the last have no rate');
+    t.ok(isDeepStrictEqual(tail, { ...full, data: tailOf(full.data, 2) }));
   }
 });

@@ -1,17 +1,22 @@
 import t from 'tap';
 import { priceChanges as changedIn } from '../../src/book/build.ts';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
-import { rateSource, ratesReader } from '../../src/conversion/rates.ts';
-
-import { headOf, newestRevision, numberOf } from '../../src/db/revisions.ts';
+import { newestRevision, numberOf, readDataRevision } from '../../src/db/revisions.ts';
 import { problemOf } from '../../src/http/problems.ts';
 import { runsOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
-import { selectIds, selectionOf } from '../../src/prices/select/query.ts';
-import { referenceReader } from '../../src/prices/select/references.ts';
-import { usedValues } from '../../src/prices/select/vocabulary.ts';
+import { selectIds, selectionOf } from '../../src/prices/market/query.ts';
+import { rateSource, ratesReader } from '../../src/prices/market/rates.ts';
+import { referenceReader } from '../../src/prices/market/references.ts';
+import { usedValues } from '../../src/prices/market/vocabulary.ts';
 import { columnsOf } from '../../src/prices/series/copy-binary.ts';
-import { daysStatement, fewPoints, seriesStatement } from '../../src/prices/series/from-sql.ts';
+import {
+  daysStatement,
+  fewPoints,
+  lastPoints,
+  seriesStatement,
+} from '../../src/prices/series/from-sql.ts';
+import { ALL_DAYS, dayOf } from '../../src/std/days.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { lockWaits } from '../support/database/lock-waits.ts';
 import { failureOf, inTransaction } from '../support/database/minimal-data.ts';
@@ -20,13 +25,12 @@ import { until } from '../support/http/sockets.ts';
 
 const NICKEL = MARKETS.find(({ slug }) => slug === 'nickel') as Market;
 const ALL = { market: NICKEL, codes: null, lists: [] };
-const DAYS = { from: null, to: null };
 
 /** All reads at a revision, by kind. */
 function readersAt({ db, client }: TestDatabase, revision: string) {
   const { reads } = client;
   const signal = new AbortController().signal;
-  const wanted = [{ priceId: 1, first: '2026-01-01', last: '2026-12-31' }];
+  const wanted = [{ priceId: 1, first: dayOf('2026-01-01'), last: dayOf('2026-12-31') }];
   const run = async () => {
     const number = numberOf((await newestRevision(db)).revision);
     const [found] = await runsOf(db, {
@@ -42,14 +46,16 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
   const base = { id: 1, iso: 'EUR' };
   const rates = { slug: 'SAMPLE', base, isSample: true, revision, scopes: [] };
   return {
-    'the newest revision up to it': () => headOf(db, ['nickel'], revision),
+    'the newest revision up to it': () => readDataRevision(db, ['nickel'], revision),
     prices: () => selectionOf(db, ALL, revision).execute(),
     'numbers of prices': () => selectIds(db, ALL, revision),
-    'a page of prices': () => selectionOf(db, ALL, revision, { after: null, most: 1 }).execute(),
+    'a page of prices': () =>
+      selectionOf(db, ALL, revision, { after: null, pricesMax: 1 }).execute(),
     'values of filters': () => usedValues(db, NICKEL, revision),
-    series: () => reads.copy(seriesStatement([1], DAYS, revision), columnsOf),
+    series: () => reads.copy(seriesStatement([1], ALL_DAYS, revision), columnsOf),
     'some days': () => reads.copy(daysStatement(wanted, revision), columnsOf),
     'a few points': () => reads.query(fewPoints(wanted, revision)),
+    'the last points': () => reads.query(lastPoints([1], ALL_DAYS, 1, revision)),
     'reference data': () => referenceReader(1)(db, { epoch: 'e', reference: revision }),
     'the source of rates': () => rateSource(db, 'ECB', revision),
     rates: () => ratesReader(1)(db, 'e', rates),

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { extentsNow } from '../../src/prices/select/market-list.ts';
+import { extentsNow } from '../../src/prices/market/market-list.ts';
 import { testDatabase } from '../support/database/database.ts';
 import {
   inRevision,

@@ -1,9 +1,9 @@
 import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { nativePoints } from '../../src/conversion/columns.ts';
+import { selectionOf } from '../../src/prices/market/query.ts';
+import { referenceReader } from '../../src/prices/market/references.ts';
 import { planOf } from '../../src/prices/plan/plan.ts';
-import { selectionOf } from '../../src/prices/select/query.ts';
-import { referenceReader } from '../../src/prices/select/references.ts';
 import { sqlSeries } from '../../src/prices/series/from-sql.ts';
 import { currencyAndUnitOf, membersOf } from '../../src/prices/write/record.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
@@ -107,7 +107,12 @@ async function recordsAt({ db, client }: TestDatabase, revision: number): Promis
   const prices = await selectionOf(db, plan, at).execute();
   const references = await referenceReader(1)(db, { epoch: 'any', reference: at });
   const ids = prices.map((each) => each.id);
-  const series = await sqlSeries(client.reads)(ids, plan.range, at, new AbortController().signal);
+  const series = await sqlSeries(client.reads)(
+    ids,
+    { days: plan.days, last: null },
+    at,
+    new AbortController().signal,
+  );
   const records = prices.map((price) => {
     const columns = series.get(price.id);
     const points = columns ? pointsText(nativePoints(columns)).toString() : '';

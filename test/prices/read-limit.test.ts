@@ -1,5 +1,5 @@
 import t from 'tap';
-import { LARGE_WAITING_MAX, ReadLimit } from '../../src/prices/select/select.ts';
+import { LARGE_WAITING_MAX, ReadLimit } from '../../src/prices/market/select.ts';
 
 const NEVER = new AbortController().signal;
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { to as copyTo } from 'pg-copy-streams';
 import t from 'tap';
-import { nativePoints } from '../../src/conversion/columns.ts';
+import { columnSlice, nativePoints } from '../../src/conversion/columns.ts';
+import type { SeriesRange } from '../../src/prices/series/collector.ts';
 import { columnsOf, SeriesReader } from '../../src/prices/series/copy-binary.ts';
 import {
   columnsOfRows,
@@ -11,6 +12,7 @@ import {
   seriesStatement,
   sqlSeries,
 } from '../../src/prices/series/from-sql.ts';
+import { ALL_DAYS, type Days, dayOf } from '../../src/std/days.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import {
   failureOf,
@@ -25,7 +27,6 @@ import { parseExact } from '../support/prices/oracle.ts';
 import { pointsText } from '../support/prices/points-text.ts';
 
 const NEVER = new AbortController().signal;
-const ALL = { from: null, to: null };
 
 /** Days from 1800-01-01 to 2025-12-31, counted from 2000-01-01. */
 const DAYS = { min: -73_048, max: 9_496 };
@@ -47,11 +48,31 @@ const rows = fc.uniqueArray(
   { selector: (row) => row.day, maxLength: 60, size: 'max' },
 );
 
+/** All points. */
+const ALL: SeriesRange = { days: ALL_DAYS, last: null };
+
 let database: TestDatabase;
 t.before(async () => {
   database = await testDatabase(t);
   await writeMinimalData(database.pool);
 });
+
+/** Compares the last points at a revision, on some days, with those of the whole series. */
+async function compareLast(priceIds: readonly number[], revision: number) {
+  const read = (days: Days, last: number | null) =>
+    sqlSeries(database.client.reads)(priceIds, { days, last }, String(revision), NEVER);
+  const half = { first: Math.trunc(DAYS.min / 2), last: Math.trunc(DAYS.max / 2) };
+  for (const days of [ALL_DAYS, half]) {
+    const whole = await read(days, null);
+    for (const count of [1, 3]) {
+      const tails = [...whole].map(([id, columns]) => {
+        const from = Math.max(0, columns.length - count);
+        return [id, columnSlice(columns, from, columns.length)] as const;
+      });
+      t.same(await read(days, count), new Map(tails), `the last ${count}`);
+    }
+  }
+}
 
 /** The points of some prices as the service encodes them, and as PostgreSQL prints them. */
 async function bothTexts(priceIds: readonly number[], revision: number) {
@@ -60,7 +81,7 @@ async function bothTexts(priceIds: readonly number[], revision: number) {
     const columns = series.get(id);
     return parseExact(`[${columns ? pointsText(nativePoints(columns)).toString('latin1') : ''}]`);
   });
-  const range = { first: dayText(DAYS.min), last: dayText(DAYS.max) };
+  const range = { first: DAYS.min, last: DAYS.max };
   const few = fewPoints(
     priceIds.map((priceId) => ({ priceId, ...range })),
     String(revision),
@@ -116,6 +137,8 @@ t.test('every stored value is printed as PostgreSQL prints it', async (t) => {
         return Number(opened[0].number);
       });
       points += one.length + other.length;
+      // The points of the revision before are in the history.
+      for (const at of [revision, revision - 1]) await compareLast([first, second], at);
       const { encoded, wanted } = await bothTexts([first, second], revision);
       if (JSON.stringify(encoded) !== JSON.stringify(wanted)) {
         throw new Error(`${JSON.stringify(encoded)}\nshould be\n${JSON.stringify(wanted)}`);
@@ -131,7 +154,7 @@ t.test('points of some days of several prices are looked up by the key', async (
   t.teardown(() => client.release(true));
   // A table this small is read whole where it may be; then where it need not be it is not.
   await client.query('set enable_seqscan = off');
-  const days = { first: '2024-01-01', last: '2024-01-03' };
+  const days = { first: dayOf('2024-01-01'), last: dayOf('2024-01-03') };
   for (const priceIds of [[1], [1, 2], Array.from({ length: 50 }, (_, id) => id)]) {
     const statement = daysStatement(
       priceIds.map((priceId) => ({ priceId, ...days })),
@@ -193,7 +216,7 @@ t.test('a series that was cut off on its way is an error, never a shorter series
   const revision = await inRevision(pool, point(1), point(2), point(3));
   const client = await pool.connect();
   const chunks: Buffer[] = [];
-  const statement = seriesStatement([1], ALL, String(revision));
+  const statement = seriesStatement([1], ALL_DAYS, String(revision));
   for await (const chunk of client.query(copyTo(statement))) chunks.push(chunk);
   client.release();
   const bytes = Buffer.concat(chunks);
@@ -234,12 +257,12 @@ t.test('a value that no column may hold is refused, not rounded', async (t) => {
 t.test('only digits and days become part of a statement', async (t) => {
   const evil = "1'); drop table series; --";
   for (const statement of [
-    () => seriesStatement([Number.NaN], ALL, '1'),
-    () => seriesStatement([1.5], ALL, '1'),
-    () => seriesStatement([-1], ALL, '1'),
-    () => seriesStatement([1], ALL, evil),
-    () => seriesStatement([1], { from: evil, to: null }, '1'),
-    () => seriesStatement([1], { from: null, to: '2024-01-01\n' }, '1'),
+    () => seriesStatement([Number.NaN], ALL_DAYS, '1'),
+    () => seriesStatement([1.5], ALL_DAYS, '1'),
+    () => seriesStatement([-1], ALL_DAYS, '1'),
+    () => seriesStatement([1], ALL_DAYS, evil),
+    () => seriesStatement([1], { first: Number.NaN, last: Infinity }, '1'),
+    () => seriesStatement([1], { first: -Infinity, last: 0.5 }, '1'),
   ]) {
     t.throws(statement, { message: 'not a literal of the expected form' });
   }

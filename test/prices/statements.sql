@@ -125,6 +125,25 @@ select s.price_id as "priceId", s.date - date '2000-01-01' as day,
   where price_id = w.id and date between w.first and w.last offset 0) as s
   where require_commit($4, $5);
 
+-- the last points of some prices
+select w.id as "priceId", s.date - date '2000-01-01' as day,
+  s.low::text, s.mid::text, s.high::text, s.corrections,
+  (extract(epoch from s.published_at - timestamptz '2000-01-01T00:00Z') * 1000000)::bigint::text
+  as micros
+  from unnest($1::integer[]) as w (id)
+  cross join lateral ((
+  select date, low, mid, high, published_at, corrections from series
+  where price_id = w.id and revision <= $4::bigint
+  and date between coalesce($2::date, '-infinity') and coalesce($3::date, 'infinity')
+  order by date desc limit $6)
+  union all (
+  select date, low, mid, high, published_at, corrections from series_history
+  where price_id = w.id and revision <= $4::bigint and revision_to > $4
+  and date between coalesce($2::date, '-infinity') and coalesce($3::date, 'infinity')
+  order by date desc limit $6)
+  order by date desc limit $6) as s
+  where require_commit($4, $5);
+
 -- values that were named
 with p as materialized (select price.* from price_at($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)

@@ -17,7 +17,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   // Without errors.ts: the edge maps a DatabaseFailure to an HTTP status.
   db: 'catalog seeds migrations std',
   auth: 'catalog db errors limits std',
-  conversion: 'catalog db errors std',
+  conversion: 'catalog std',
   limits: 'std',
   metrics: 'db errors limits',
   prices: 'catalog contract conversion db errors std',
@@ -29,8 +29,8 @@ const LAYERS: Readonly<Record<string, string>> = {
   'http/reply': 'book catalog contract db errors prices std',
   'http/routes': 'auth catalog contract conversion db errors http http/reply limits prices std',
   app:
-    'book catalog config contract conversion db errors http http/routes limits metrics prices ' +
-    'std',
+    'book catalog config contract conversion db errors http http/reply http/routes limits ' +
+    'metrics prices std',
   process: 'auth catalog config contract db errors ingest metrics prices app std limits',
   server: 'config metrics process std',
   cli:
@@ -40,7 +40,7 @@ const LAYERS: Readonly<Record<string, string>> = {
 
 /** Folders that may import a package or use `process`. */
 const FASTIFY = ['http', 'http/reply', 'http/routes', 'app', 'process'];
-const KYSELY = ['db', 'prices', 'book', 'conversion', 'ingest', 'auth'];
+const KYSELY = ['db', 'prices', 'book', 'ingest', 'auth'];
 const PROCESS = ['cli', 'config', 'process', 'server'];
 
 interface ProjectFile {

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
+import { referenceReader } from '../../src/prices/market/references.ts';
 import {
   type FoundPrice,
   indexOf,
@@ -7,7 +8,6 @@ import {
 } from '../../src/prices/search/market-index.ts';
 import { indexReader } from '../../src/prices/search/reader.ts';
 import { searchPrices } from '../../src/prices/search/search.ts';
-import { referenceReader } from '../../src/prices/select/references.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { logStatements } from '../support/database/statement-log.ts';
 import { commit, putPoints } from '../support/prices/sample-writes.ts';

@@ -1,13 +1,13 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 import { METHODS, PERIODS } from '../../catalog/analytics.ts';
 import { nearest } from '../../catalog/nearest.ts';
-import { shown, type Violation } from '../../errors.ts';
+import { shown, VIOLATIONS_MAX, type Violation } from '../../errors.ts';
 import { maskedEncoded } from '../../std/secrets.ts';
 import { closed, word } from '../schemas/components.ts';
 import { FORMAT_NAMES, type Format } from '../schemas/formats.ts';
 import { type MarketSchemas, withItemRef } from '../schemas/market.ts';
 import { escapePointer, parameterPointer } from '../schemas/problem.ts';
-import { checkOf, isKnownFilter, VIOLATIONS_MAX } from './validate.ts';
+import { checkOf, isKnownFilter } from './validate.ts';
 
 /** The query of an address: its parameters in the order of their first value, decoded. */
 interface Query {

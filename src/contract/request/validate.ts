@@ -4,13 +4,10 @@ import { Settings } from 'typebox/system';
 import { BASE_FILTERS, DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { Names } from '../../catalog/nearest.ts';
-import { Problem, shown, type Violation, type ViolationCode } from '../../errors.ts';
+import { shown, VIOLATIONS_MAX, type Violation, type ViolationCode } from '../../errors.ts';
 import { closed } from '../schemas/components.ts';
 import { filtersOf, type MarketSchemas } from '../schemas/market.ts';
 import { escapePointer } from '../schemas/problem.ts';
-
-/** Maximum number of violations in a response; `detail` says if there are more. */
-export const VIOLATIONS_MAX = 100;
 
 // TypeBox stops at 8 errors by default, but a response reports all violations.
 Settings.Set({ maxErrors: 4 * VIOLATIONS_MAX });
@@ -162,8 +159,8 @@ function withoutUnknownMembers(
     // A request may have thousands of unknown members.
     if (found.length > VIOLATIONS_MAX) break;
     const member = value[name];
-    const most = members.get(name);
-    if (most === undefined) {
+    const itemsMax = members.get(name);
+    if (itemsMax === undefined) {
       const names = [...members.keys()];
       legal ??= { names, suggestions: new Names(names), body };
       found.push(unknownMember(path, name, legal));
@@ -172,7 +169,8 @@ function withoutUnknownMembers(
     const closed = inner.find((each) => each.name === name);
     if (closed) kept[name] = withoutUnknownMembers(member, closed, body, found);
     else
-      kept[name] = Array.isArray(member) && member.length > most ? member.slice(0, most) : member;
+      kept[name] =
+        Array.isArray(member) && member.length > itemsMax ? member.slice(0, itemsMax) : member;
   }
   return kept;
 }
@@ -190,18 +188,6 @@ function violationsOf(errors: Iterable<RequestSchemaError>): Violation[] {
     violations.set(`${pointer} ${code}`, { pointer, code, detail });
   }
   return [...violations.values()];
-}
-
-/** The problem of a request with violations, with the first `VIOLATIONS_MAX` of them. */
-export function brokenBy(errors: readonly Violation[]): Problem {
-  const { length } = errors;
-  const sentence =
-    length === 1
-      ? 'One rule is broken; errors names the place'
-      : length > VIOLATIONS_MAX
-        ? `More than ${VIOLATIONS_MAX} rules are broken; errors names the first ${VIOLATIONS_MAX}`
-        : `${length} rules are broken; errors names each place`;
-  return new Problem('validation_failed', sentence, { errors: errors.slice(0, VIOLATIONS_MAX) });
 }
 
 export type BodyCheck = (body: unknown) => Violation[];

@@ -52,6 +52,14 @@ export type Format = keyof typeof FORMATS;
 /** The formats, the default first. */
 export const FORMAT_NAMES = Object.keys(FORMATS) as readonly Format[];
 
+/** The formats of options that apply to some formats only. */
+export const FORMATS_OF = {
+  columns: ['csv', 'rows', 'parquet', 'arrow'],
+  layout: ['csv', 'rows'],
+  warnings: ['csv', 'ndjson'],
+  decimalsAsText: ['json', 'ndjson', 'rows'],
+} as const satisfies Readonly<Record<string, readonly Format[]>>;
+
 /** The CSV of prices. */
 export const PriceCsv = Type.String({
   $id: 'PriceCsv',

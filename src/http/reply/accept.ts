@@ -1,8 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { needlessParameters } from '../../contract/request/query.ts';
-import { VIOLATIONS_MAX } from '../../contract/request/validate.ts';
 import { FORMAT_NAMES, FORMATS, type Format } from '../../contract/schemas/formats.ts';
-import { eitherOf, Problem } from '../../errors.ts';
+import { eitherOf, Problem, VIOLATIONS_MAX } from '../../errors.ts';
 import { preferredType } from '../../std/negotiation.ts';
 import { codingOf } from './send.ts';
 

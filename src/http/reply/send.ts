@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../errors.ts';
-import { memoryInUse } from '../../prices/write/contents.ts';
+import { memoryInUse } from '../../prices/answer/answer.ts';
 import { BodyStream } from '../../std/body.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import {
@@ -15,10 +15,7 @@ import { compressed, compressedBatches } from './compress.ts';
 /** Minimum size of a response for compression. */
 export const BYTES_MIN = 1_024;
 
-/** Order of codings if a gzip of the answer exists already. */
-const GZIP_FIRST: readonly Coding[] = ['gzip', 'zstd', 'br'];
-
-/** The bytes of a response, and their present content coding. */
+/** The bytes of a response, and their content coding. */
 export interface Payload {
   readonly bytes: Buffer | BodyStream;
   readonly coding: Coding | null;
@@ -26,13 +23,12 @@ export interface Payload {
 
 /**
  * Negotiates the content coding by the Accept-Encoding header.
- * @param hasGzip true if a gzip of the answer is available at little cost
  * @throws Problem `not_acceptable` that names the codings
  */
-export function codingOf({ headers }: FastifyRequest, hasGzip = false): CodingPreference {
+export function codingOf({ headers }: FastifyRequest): CodingPreference {
   // Node joins repeated headers with commas.
   const accept = headers['accept-encoding'] as string | undefined;
-  const wanted = preferredCoding(accept, hasGzip ? GZIP_FIRST : CODINGS);
+  const wanted = preferredCoding(accept);
   if (wanted) return wanted;
   throw new Problem('not_acceptable', `Accept-Encoding must admit identity, ${CODINGS.join(', ')}`);
 }
@@ -47,10 +43,10 @@ export function holdBody({ context }: FastifyRequest, bytes: number): void {
 }
 
 /**
- * Sends bytes as they are, with their length where it is known. Many bytes are sent as a stream, so
- * that a slow reader of them is noticed.
+ * Sends coded bytes, with their length where it is known. Many bytes are sent as a stream, so that
+ * a slow reader of them is noticed.
  */
-function sendBytes(reply: FastifyReply, payload: Buffer | BodyStream, coding: Coding | null) {
+export function sendPayload(reply: FastifyReply, { bytes: payload, coding }: Payload) {
   const isLong = !(payload instanceof BodyStream) && payload.length > UNHELD_BYTES;
   const bytes = isLong ? new BodyStream({ batches: [[payload]], bytes: payload.length }) : payload;
   const length = bytes instanceof BodyStream ? bytes.body.bytes : null;
@@ -60,21 +56,29 @@ function sendBytes(reply: FastifyReply, payload: Buffer | BodyStream, coding: Co
 }
 
 /**
- * Sends an answer in the content coding that its client prefers. A small body is sent without one.
- * A stream is encoded while it is produced.
+ * Bytes in the content coding that a client prefers. A small body stays without one. A stream is
+ * encoded while it is produced.
  */
-export async function sendCoded(
-  reply: FastifyReply,
-  { bytes, coding: has }: Payload,
+export async function coded(
+  bytes: Buffer | BodyStream,
   { coding, acceptsIdentity }: CodingPreference,
-): Promise<FastifyReply> {
-  if (has !== null || coding === null) return sendBytes(reply, bytes, has);
+): Promise<Payload> {
+  if (coding === null) return { bytes, coding };
   if (bytes instanceof BodyStream) {
     const batches = compressedBatches(bytes.body.batches, coding);
-    return sendBytes(reply, new BodyStream({ batches, bytes: null }), coding);
+    return { bytes: new BodyStream({ batches, bytes: null }), coding };
   }
-  if (bytes.length < BYTES_MIN && acceptsIdentity) return sendBytes(reply, bytes, null);
-  return sendBytes(reply, await compressed(bytes, coding), coding);
+  if (bytes.length < BYTES_MIN && acceptsIdentity) return { bytes, coding: null };
+  return { bytes: await compressed(bytes, coding), coding };
+}
+
+/** Sends bytes in the content coding that the client of a request prefers. */
+export async function sendCoded(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  bytes: Buffer | BodyStream,
+): Promise<FastifyReply> {
+  return sendPayload(reply, await coded(bytes, codingOf(request)));
 }
 
 /** Request headers that a response depends on. */
@@ -118,5 +122,5 @@ export async function sendTagged(
   if (etagMatch(request, tag) !== null) return reply.code(304).headers(cacheHeaders(tag)).send();
   const bytes = Buffer.from(body);
   holdBody(request, bytes.length);
-  return sendCoded(reply.type(type).headers(cacheHeaders(tag)), { bytes, coding: null }, wanted);
+  return sendPayload(reply.type(type).headers(cacheHeaders(tag)), await coded(bytes, wanted));
 }

@@ -4,10 +4,9 @@ import { insufficientScope } from '../../auth/refusals.ts';
 import { marketOf } from '../../catalog/markets.ts';
 import { allows, marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
 import { type FlatQuery, flatReader, queryOf } from '../../contract/request/query.ts';
-import { brokenBy } from '../../contract/request/validate.ts';
 import { type ChangeLimits, changeQuery, changesContent } from '../../contract/schemas/changes.ts';
 import { FORMATS } from '../../contract/schemas/formats.ts';
-import { Problem } from '../../errors.ts';
+import { brokenRules, Problem } from '../../errors.ts';
 import type { Feed } from '../../prices/changes/follow.ts';
 import type { ChangesPage, ChangesRequest } from '../../prices/changes/page.ts';
 import { turn } from '../../std/turns.ts';
@@ -67,7 +66,7 @@ interface ChangesQuery {
 
 /** The validated query. @throws Problem `validation_failed` with every violation */
 function validQuery({ values, errors }: FlatQuery): ChangesQuery {
-  if (errors.length > 0) throw brokenBy(errors);
+  if (errors.length > 0) throw brokenRules(errors);
   return values as ChangesQuery;
 }
 
@@ -136,7 +135,7 @@ async function send(
   // Without these headers a refusal moves no reader of the feed forward.
   holdBody(request, bytes.length);
   reply.headers(headers).type(FORMATS[format].type);
-  return sendCoded(reply, { bytes, coding: null }, codingOf(request));
+  return sendCoded(request, reply, bytes);
 }
 
 /** Disables the socket timeout during a long poll. Returns a function that restores it. */

@@ -6,21 +6,17 @@ import { type BodyCheck, bodyCheckOf, type SentBody } from '../../contract/reque
 import { MarketList, ref } from '../../contract/schemas/components.ts';
 import { FORMATS, pricesContent } from '../../contract/schemas/formats.ts';
 import { filtersOf, type MarketSchemas } from '../../contract/schemas/market.ts';
-import { headAt } from '../../db/newest-revision.ts';
+import { dataRevisionAt } from '../../db/newest-revision.ts';
 import { revisionText } from '../../db/revisions.ts';
 import { Problem } from '../../errors.ts';
-import type { Sources } from '../../prices/answer.ts';
+import type { Readers } from '../../prices/answer/answer.ts';
+import { extentReader, marketList } from '../../prices/market/market-list.ts';
 import { planOf, type RequestOrigin } from '../../prices/plan/plan.ts';
-import { extentReader, marketList } from '../../prices/select/market-list.ts';
 import { turn } from '../../std/turns.ts';
 import { checkNoChoice, formatOf } from '../reply/accept.ts';
+import { requestKey } from '../reply/answer-cache.ts';
+import { type PriceQuery, type PriceStore, sendPrices } from '../reply/prices.ts';
 import { codingOf, sendTagged } from '../reply/send.ts';
-import {
-  type PriceQuery,
-  type PriceSources,
-  requestKey,
-  sendPrices,
-} from '../reply/send-prices.ts';
 import {
   listOperation,
   NOT_MODIFIED,
@@ -30,8 +26,8 @@ import {
 } from './operations.ts';
 
 /** `GET /v3/prices`: all markets, with details of those that the credential can read. */
-export function marketsRoute(app: FastifyInstance, sources: Sources): void {
-  const extentsAt = extentReader(sources.db);
+export function marketsRoute(app: FastifyInstance, readers: Readers): void {
+  const extentsAt = extentReader(readers.db);
   app.get('/v3/prices', {
     config: { access: 'any' },
     preParsing: async (request) => checkNoChoice(request),
@@ -76,26 +72,26 @@ function queryFromAddress(
   read: ReturnType<typeof queryReader>,
 ): PriceQuery {
   const origin = originOf(request, 'address');
-  const text = hasBody(request) ? null : requestKey(request, '');
+  const key = hasBody(request) ? null : requestKey(request, '');
   const makePlan = () => {
     const { body, broken, format: named } = read(request.url);
     const format = named ?? formatOf(request);
     codingOf(request);
     rejectBody(request);
-    return { plan: planOf(market, check, body, origin, broken), format };
+    return planOf(market, check, body, { ...origin, format }, broken);
   };
-  return { market, origin, text, makePlan };
+  return { origin, key, makePlan };
 }
 
 /** The query of a POST, read from its body. */
 function queryFromBody(request: FastifyRequest, market: Market, check: BodyCheck): PriceQuery {
   const { bytes, parse } = request.body as SentBody;
   const origin = originOf(request, 'body');
-  const makePlan = () => ({
-    plan: planOf(market, check, parse(), origin, strayParameters(request.url)),
-    format: formatOf(request),
-  });
-  return { market, origin, text: requestKey(request, bytes.toString('latin1')), makePlan };
+  const makePlan = () => {
+    const input = { ...origin, format: formatOf(request) };
+    return planOf(market, check, parse(), input, strayParameters(request.url));
+  };
+  return { origin, key: requestKey(request, bytes.toString('latin1')), makePlan };
 }
 
 /** `POST`, `GET` and `HEAD /v3/prices/<slug>` of one market. */
@@ -103,7 +99,7 @@ export function priceRoutes(
   app: FastifyInstance,
   market: Market,
   schemas: MarketSchemas,
-  shown: PriceSources,
+  store: PriceStore,
 ): void {
   const url = `/v3/prices/${market.slug}`;
   const config = { access: { scope: scopeOf(market.slug) } };
@@ -115,7 +111,7 @@ export function priceRoutes(
     url,
     config,
     handler: async (request, reply) =>
-      sendPrices(request, reply, shown, queryFromAddress(request, market, check, read)),
+      sendPrices(request, reply, store, queryFromAddress(request, market, check, read)),
   };
   app.route({
     ...byQuery,
@@ -139,7 +135,7 @@ export function priceRoutes(
     },
     schema: { ...postOperation(market), body: ref(schemas.request), response },
     handler: async (request, reply) =>
-      sendPrices(request, reply, shown, queryFromBody(request, market, check)),
+      sendPrices(request, reply, store, queryFromBody(request, market, check)),
   });
 }
 
@@ -151,7 +147,7 @@ export function valuesRoute(
   app: FastifyInstance,
   market: Market,
   schemas: MarketSchemas,
-  sources: Sources,
+  readers: Readers,
 ): void {
   app.get(`/v3/prices/${market.slug}/filters`, {
     config: { access: { scope: scopeOf(market.slug) } },
@@ -166,8 +162,8 @@ export function valuesRoute(
     handler: async (request, reply) => {
       const { work } = request.context;
       const newest = await work.until(request.context.newest);
-      const head = headAt(newest, [market.slug]);
-      const { used } = await work.until(sources.vocabularies(market, head));
+      const dataRevision = dataRevisionAt(newest, [market.slug]);
+      const { used } = await work.until(readers.vocabularies(market, dataRevision));
       // Many values take milliseconds to write: at most one response per event-loop turn.
       if (used.length > VALUES_AT_ONCE) await turn();
       const data = Object.fromEntries(
@@ -178,8 +174,8 @@ export function valuesRoute(
             .map(({ id, name, prices }) => ({ id, name, prices })),
         ]),
       );
-      const revision = revisionText(head);
-      const $metadata = { market: market.slug, revision, asOf: head.committedAt };
+      const revision = revisionText(dataRevision);
+      const $metadata = { market: market.slug, revision, asOf: dataRevision.committedAt };
       reply.header('x-data-revision', revision);
       return sendTagged(request, reply, FORMATS.json.type, JSON.stringify({ $metadata, data }));
     },

@@ -1,16 +1,21 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { flatReader } from '../../contract/request/query.ts';
-import { brokenBy } from '../../contract/request/validate.ts';
 import { ref } from '../../contract/schemas/components.ts';
 import { CurrencyList, RateList, RateQuery, UnitList } from '../../contract/schemas/reference.ts';
 import { CROSS_DECIMALS, dayRates, rateSpan } from '../../conversion/discovery.ts';
-import { type RateSource, rateSource } from '../../conversion/rates.ts';
 import { roundingText } from '../../conversion/rounding.ts';
-import { type Head, headOf, newestRevision, revisionText } from '../../db/revisions.ts';
-import type { Violation } from '../../errors.ts';
-import type { Sources } from '../../prices/answer.ts';
-import { currencyNamed, sampleRates, unknownCurrency } from '../../prices/conversion/outcomes.ts';
-import type { References } from '../../prices/select/references.ts';
+import {
+  type DataRevision,
+  newestRevision,
+  readDataRevision,
+  revisionText,
+} from '../../db/revisions.ts';
+import { brokenRules, type Violation } from '../../errors.ts';
+import type { Readers } from '../../prices/answer/answer.ts';
+import { currencyNamed, unknownCurrency } from '../../prices/answer/conversions.ts';
+import { sampleRates } from '../../prices/answer/warnings.ts';
+import { type RateSource, rateSource } from '../../prices/market/rates.ts';
+import type { References } from '../../prices/market/references.ts';
 import { decimalOf, decimalText } from '../../std/decimal.ts';
 import { checkAcceptsJson, checkNoChoice } from '../reply/accept.ts';
 import { sendTagged } from '../reply/send.ts';
@@ -24,7 +29,10 @@ import {
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-const revisionFields = (head: Head) => ({ revision: revisionText(head), asOf: head.committedAt });
+const revisionFields = (dataRevision: DataRevision) => ({
+  revision: revisionText(dataRevision),
+  asOf: dataRevision.committedAt,
+});
 
 const sourceFields = ({ slug, isSample }: RateSource) => ({
   source: slug,
@@ -32,52 +40,57 @@ const sourceFields = ({ slug, isSample }: RateSource) => ({
 });
 
 /** Reads the reference data and the exchange rates at one revision. */
-async function ratesAndReferences(sources: Sources, { context: { work } }: FastifyRequest) {
-  const db = sources.reads.db(work.signal);
+async function ratesAndReferences(readers: Readers, { context: { work } }: FastifyRequest) {
+  const db = readers.reads.db(work.signal);
   const { revision } = await newestRevision(db);
-  const source = await rateSource(db, sources.rateSource, revision);
-  const head = await headOf(db, source.scopes, revision);
+  const source = await rateSource(db, readers.rateSource, revision);
+  const dataRevision = await readDataRevision(db, source.scopes, revision);
   const shared = Promise.all([
-    sources.references(sources.db, head),
-    sources.rates(sources.db, head.epoch, source),
+    readers.references(readers.db, dataRevision),
+    readers.rates(readers.db, dataRevision.epoch, source),
   ]);
   const [references, table] = await work.until(shared);
-  return { head, references, table, source };
+  return { dataRevision, references, table, source };
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, head: Head, body: object) {
-  reply.header('x-data-revision', revisionText(head));
+function send(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  dataRevision: DataRevision,
+  body: object,
+) {
+  reply.header('x-data-revision', revisionText(dataRevision));
   return sendTagged(request, reply, JSON_TYPE, JSON.stringify(body));
 }
 
 const byName = (a: { readonly name: string }, b: { readonly name: string }): number =>
   a.name < b.name ? -1 : 1;
 
-async function currencies(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
-  const { head, references, table, source } = await ratesAndReferences(sources, request);
+async function currencies(request: FastifyRequest, reply: FastifyReply, readers: Readers) {
+  const { dataRevision, references, table, source } = await ratesAndReferences(readers, request);
   const data = [...references.currencies.values()]
-    .map(({ id, shown }) => {
+    .map(({ id, member }) => {
       const span = rateSpan(table, id);
-      const { name, iso, symbol } = shown;
+      const { name, iso, symbol } = member;
       const firstRateDate = span?.first ?? null;
-      return { id: shown.id, iso, name, symbol, firstRateDate, lastRateDate: span?.last ?? null };
+      return { id: member.id, iso, name, symbol, firstRateDate, lastRateDate: span?.last ?? null };
     })
     .sort((a, b) => (a.iso < b.iso ? -1 : 1));
-  const $metadata = { ...revisionFields(head), ...sourceFields(source) };
-  return send(request, reply, head, { $metadata, data });
+  const $metadata = { ...revisionFields(dataRevision), ...sourceFields(source) };
+  return send(request, reply, dataRevision, { $metadata, data });
 }
 
-async function units(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
+async function units(request: FastifyRequest, reply: FastifyReply, readers: Readers) {
   const { work } = request.context;
-  const head = await headOf(sources.reads.db(work.signal), []);
-  const references = await work.until(sources.references(sources.db, head));
+  const dataRevision = await readDataRevision(readers.reads.db(work.signal), []);
+  const references = await work.until(readers.references(readers.db, dataRevision));
   const data = [...references.units.values()]
-    .map(({ unit, shown, rec20 }) => {
+    .map(({ unit, member, rec20 }) => {
       const factor = decimalText(decimalOf(unit.factor));
-      return { ...shown, dimension: unit.dimension, factor, rec20 };
+      return { ...member, dimension: unit.dimension, factor, rec20 };
     })
     .sort(byName);
-  return send(request, reply, head, { $metadata: revisionFields(head), data });
+  return send(request, reply, dataRevision, { $metadata: revisionFields(dataRevision), data });
 }
 
 interface RatesQuery {
@@ -88,7 +101,7 @@ interface RatesQuery {
 }
 
 const rejectIfAny = (errors: readonly Violation[]): void => {
-  if (errors.length > 0) throw brokenBy(errors);
+  if (errors.length > 0) throw brokenRules(errors);
 };
 
 const readQuery = flatReader(RateQuery);
@@ -118,25 +131,25 @@ function pairIn(references: References, query: RatesQuery) {
   return { base, quote };
 }
 
-async function rates(request: FastifyRequest, reply: FastifyReply, sources: Sources) {
+async function rates(request: FastifyRequest, reply: FastifyReply, readers: Readers) {
   const query = queryOf(request.url);
-  const { head, references, table, source } = await ratesAndReferences(sources, request);
+  const { dataRevision, references, table, source } = await ratesAndReferences(readers, request);
   const { base, quote } = pairIn(references, query);
   const $metadata = {
-    ...revisionFields(head),
+    ...revisionFields(dataRevision),
     ...sourceFields(source),
     sourceBase: source.base?.iso ?? null,
-    base: base.shown.iso,
-    quote: quote.shown.iso,
+    base: base.member.iso,
+    quote: quote.member.iso,
     rounding: roundingText({ decimals: CROSS_DECIMALS }),
   };
   const bounds = { from: query.from ?? null, to: query.to ?? null };
   const data = await dayRates(table, base.id, quote.id, bounds);
-  return send(request, reply, head, { $metadata, data });
+  return send(request, reply, dataRevision, { $metadata, data });
 }
 
 /** `GET /v3/reference/currencies`, `/units` and `/rates`: the data of conversions. */
-export function referenceRoutes(app: FastifyInstance, sources: Sources): void {
+export function referenceRoutes(app: FastifyInstance, readers: Readers): void {
   const route = (url: string, operation: Operation, answer: object, handler: typeof rates) => {
     app.get(url, {
       config: { access: 'any' },
@@ -147,7 +160,7 @@ export function referenceRoutes(app: FastifyInstance, sources: Sources): void {
         ...(handler === rates ? { querystring: RateQuery } : {}),
         response: { 200: { description: 'The entries', ...answer }, ...NOT_MODIFIED },
       },
-      handler: (request, reply) => handler(request, reply, sources),
+      handler: (request, reply) => handler(request, reply, readers),
     });
   };
   route('/v3/reference/currencies', currenciesOperation, ref(CurrencyList), currencies);

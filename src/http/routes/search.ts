@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { marketsOpenTo } from '../../catalog/scopes.ts';
 import { flatReader } from '../../contract/request/query.ts';
-import { brokenBy } from '../../contract/request/validate.ts';
 import { ref } from '../../contract/schemas/components.ts';
 import { RESULTS, SearchQuery, SearchResults } from '../../contract/schemas/search.ts';
 import { revisionText } from '../../db/revisions.ts';
-import type { Sources } from '../../prices/answer.ts';
+import { brokenRules } from '../../errors.ts';
+import type { Readers } from '../../prices/answer/answer.ts';
 import { indexReader } from '../../prices/search/reader.ts';
 import { type Result, searchPrices } from '../../prices/search/search.ts';
 import { checkAcceptsJson } from '../reply/accept.ts';
@@ -22,7 +22,7 @@ const read = flatReader(SearchQuery);
 /** The validated query. @throws Problem `validation_failed` with every violation */
 function queryOf(url: string): SearchParameters {
   const { values, errors } = read(url);
-  if (errors.length > 0) throw brokenBy(errors);
+  if (errors.length > 0) throw brokenRules(errors);
   return values as unknown as SearchParameters;
 }
 
@@ -33,8 +33,8 @@ function shownResult({ market, price, matched }: Result) {
 }
 
 /** `GET /v3/search`: finds prices in the markets that the credential may read. */
-export function searchRoute(app: FastifyInstance, sources: Sources): void {
-  const indexesOf = indexReader(sources);
+export function searchRoute(app: FastifyInstance, readers: Readers): void {
+  const indexesOf = indexReader(readers);
 
   async function handler(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { work, principal } = request.context;

@@ -1,7 +1,7 @@
 import { databaseFailureOf } from '../../db/failures.ts';
 import type { Link } from '../../db/link/link.ts';
 import { sharedLoad } from '../../db/shared-work.ts';
-import { LARGE_WAITING_MAX, ReadLimit } from '../select/select.ts';
+import { LARGE_WAITING_MAX, ReadLimit } from '../market/select.ts';
 import { type ChangeSources, type ChangesPage, type ChangesRequest, readPage } from './page.ts';
 
 /** Wakes waiting followers after a commit. */

@@ -1,14 +1,13 @@
 import type { Kysely } from 'kysely';
 import { marketOf } from '../../catalog/markets.ts';
-import { brokenBy } from '../../contract/request/validate.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, findRevision, numberOf, wireText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { type Problem, startAgain } from '../../errors.ts';
+import { brokenRules, type Problem, startAgain } from '../../errors.ts';
 import { decimalOf, decimalText } from '../../std/decimal.ts';
 import { Slice } from '../../std/turns.ts';
-import type { ReferenceReader, References } from '../select/references.ts';
+import type { ReferenceReader, References } from '../market/references.ts';
 import { attributesOf, currencyAndUnitOf } from '../write/record.ts';
 import {
   type ChangeRun,
@@ -147,7 +146,7 @@ async function refusalOf(db: Kysely<Database>, after: string, tip: Tip): Promise
   const { newest, revision } = await findRevision(db, text);
   if (named === null && revision !== null) {
     const detail = `This is a revision, not a position; send after=revision:${text}`;
-    return brokenBy([{ pointer: '/after', code: 'invalid_format', detail }]);
+    return brokenRules([{ pointer: '/after', code: 'invalid_format', detail }]);
   }
   const [what, last] = named === null ? ['position', tip.number] : ['revision', newest];
   const [prefix = '', number = ''] = text.split('.');

@@ -3,7 +3,7 @@ import { columnName, DIMENSIONS } from '../../catalog/dimensions.ts';
 import { numberOf, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { Slice } from '../../std/turns.ts';
-import type { PriceAttributes } from '../select/query.ts';
+import type { PriceAttributes } from '../market/query.ts';
 import type { ChangeRun } from './segments.ts';
 
 /** The value of a point: numbers as decimal text, the time as PostgreSQL prints it. */

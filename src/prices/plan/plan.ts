@@ -3,12 +3,12 @@ import type { FilterName } from '../../catalog/dimensions.ts';
 import type { Market, MarketSlug } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { nearest } from '../../catalog/nearest.ts';
-import { type BodyCheck, brokenBy, isMembers } from '../../contract/request/validate.ts';
-import { csvColumns, FORMATS, type Format } from '../../contract/schemas/formats.ts';
+import { type BodyCheck, isMembers } from '../../contract/request/validate.ts';
+import { csvColumns, FORMATS, FORMATS_OF, type Format } from '../../contract/schemas/formats.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import type { RequestPart } from '../../contract/schemas/problem.ts';
-import { eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
-import { dayOf as dayNumberOf } from '../../std/days.ts';
+import { brokenRules, eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
+import { boundText, type Days, dayOf } from '../../std/days.ts';
 import { type PagePosition, pagePositionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions } from './options.ts';
 
@@ -18,16 +18,6 @@ export interface ListFilter {
   readonly values: readonly string[];
   readonly keys: readonly string[];
 }
-
-/** Inclusive bounds of the series as calendar days; null is open. */
-export interface DateRange {
-  readonly from: string | null;
-  readonly to: string | null;
-}
-
-/** The number of days of a range; Infinity if a bound is open. */
-export const daysIn = ({ from, to }: DateRange): number =>
-  from === null || to === null ? Number.POSITIVE_INFINITY : 1 + dayNumberOf(to) - dayNumberOf(from);
 
 /** The page of a request. */
 interface Page {
@@ -43,10 +33,17 @@ export interface RequestOrigin {
   readonly readableMarkets: () => readonly MarketSlug[];
 }
 
+/** The parts of a request that its body does not contain. */
+interface PlanInput extends RequestOrigin {
+  readonly format: Format;
+}
+
 /** A validated request. Only checks against the data can still reject it. */
 export interface Plan {
   readonly market: Market;
-  readonly range: DateRange;
+  readonly format: Format;
+  /** The requested days of the series. */
+  readonly days: Days;
   /** Codes as sent; null if the request does not select by code. */
   readonly codes: ListFilter['values'] | null;
   readonly lists: readonly ListFilter[];
@@ -68,7 +65,7 @@ const membersOf = (body: unknown, name: string): BodyMembers => {
   return isMembers(value) ? value : {};
 };
 
-const dayOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /** Maximum number of columns that a violation names. */
 const NAMED_MAX = 5;
@@ -104,14 +101,14 @@ function brokenColumns(
 }
 
 /** Checks the rules that a schema cannot express. Days are checked if they passed the schema. */
-function brokenRules(
+function brokenFilters(
   market: Market,
   filters: BodyMembers,
   brokenPointers: ReadonlySet<string>,
 ): Violation[] {
   const broken: Violation[] = [];
   const day = (name: string) =>
-    brokenPointers.has(`/filters/${name}`) ? null : dayOf(filters[name]);
+    brokenPointers.has(`/filters/${name}`) ? null : textOf(filters[name]);
   const from = day('dateFrom');
   const to = day('dateTo');
   for (const [name, bound] of Object.entries({ dateFrom: from, dateTo: to })) {
@@ -137,6 +134,8 @@ function brokenRules(
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
+const boundOf = (day: string | null, open: number): number => (day === null ? open : dayOf(day));
+
 const listFilter = (name: FilterName, values: readonly string[]): ListFilter => ({
   name,
   values,
@@ -147,7 +146,7 @@ const listFilter = (name: FilterName, values: readonly string[]): ListFilter => 
  * The plan of the page after a cursor, at the revision of the first page. This is the last check,
  * because only a valid request has the canonical text that the cursor is bound to.
  */
-function continued(plan: Plan, cursor: string): Plan {
+function planAfterCursor(plan: Plan, cursor: string): Plan {
   const after = pagePositionIn(canonicalText(plan), cursor);
   if (after === null) {
     const detail =
@@ -160,30 +159,31 @@ function continued(plan: Plan, cursor: string): Plan {
   return { ...plan, options: { ...options, requested }, page: { ...page, after } };
 }
 
-/** The origin without a principal: warnings name no other market. */
-const UNKNOWN_ORIGIN: RequestOrigin = { by: 'body', readableMarkets: () => [] };
+/** Without a principal, warnings name no other market. */
+const NO_PRINCIPAL: PlanInput = { by: 'body', readableMarkets: () => [], format: 'json' };
 
 /**
  * The plan of a request body.
  * @param found violations found earlier, such as those of the query
  * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
- *   any, `invalid_cursor` for a cursor of another request
+ *   any, `invalid_cursor` for a cursor of another request; `validation_failed` for options of other
+ *   formats
  */
 export function planOf(
   market: Market,
   check: BodyCheck,
   body: unknown,
-  origin: RequestOrigin = UNKNOWN_ORIGIN,
+  { by, readableMarkets, format }: PlanInput = NO_PRINCIPAL,
   found: readonly Violation[] = [],
 ): Plan {
   const filters = membersOf(body, 'filters');
   const options = membersOf(body, 'options');
   const errors = [...found, ...check(body)];
   const brokenPointers = new Set(errors.map((each) => each.pointer));
-  errors.push(...brokenRules(market, filters, brokenPointers));
+  errors.push(...brokenFilters(market, filters, brokenPointers));
   errors.push(...brokenOptions(options, brokenPointers));
   errors.push(...brokenColumns(market, options, brokenPointers));
-  if (errors.length > 0) throw brokenBy(errors);
+  if (errors.length > 0) throw brokenRules(errors);
   const codes = filters['codes'] as string[] | undefined;
   const lists = filtersOf(market).flatMap((name) => {
     const values = filters[name] as string[] | undefined;
@@ -191,31 +191,29 @@ export function planOf(
   });
   const plan = {
     market,
-    range: { from: dayOf(filters['dateFrom']), to: dayOf(filters['dateTo']) },
+    format,
+    days: {
+      first: boundOf(textOf(filters['dateFrom']), -Infinity),
+      last: boundOf(textOf(filters['dateTo']), Infinity),
+    },
     codes: codes ?? null,
     lists,
     options: optionsOf(options),
     page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
-    by: origin.by,
-    readableMarkets: codes ? origin.readableMarkets() : [],
+    by,
+    readableMarkets: codes ? readableMarkets() : [],
   };
   const cursor = options['cursor'] as string | undefined;
-  return Object.freeze(cursor === undefined ? plan : continued(plan, cursor));
+  const whole = cursor === undefined ? plan : planAfterCursor(plan, cursor);
+  checkFormat(whole);
+  return Object.freeze(whole);
 }
-
-/** The formats of options that apply to some formats only. */
-const FORMATS_OF = {
-  columns: ['csv', 'rows', 'parquet', 'arrow'],
-  layout: ['csv', 'rows'],
-  warnings: ['csv', 'ndjson'],
-  decimalsAsText: ['json', 'ndjson', 'rows'],
-} as const satisfies Readonly<Record<string, readonly Format[]>>;
 
 /**
  * Rejects options that do not apply to the format of the response, instead of ignoring them.
  * @throws Problem `validation_failed`
  */
-export function checkFormat({ options }: Plan, format: Format): void {
+function checkFormat({ options, format }: Plan): void {
   const given = {
     columns: options.columns !== null,
     layout: options.layout === 'wide',
@@ -226,7 +224,7 @@ export function checkFormat({ options }: Plan, format: Format): void {
     (name) => given[name] && !(FORMATS_OF[name] as readonly Format[]).includes(format),
   );
   if (wrong.length === 0) return;
-  throw brokenBy(
+  throw brokenRules(
     wrong.map((name) => {
       const media = FORMATS_OF[name].map((each) => FORMATS[each].media);
       const detail = `${name} applies to ${eitherOf(media)}; omit it, or request one of these`;
@@ -238,19 +236,19 @@ export function checkFormat({ options }: Plan, format: Format): void {
 const DEFAULTS: Readonly<Record<string, unknown>> = { ...optionsOf({}) };
 
 /**
- * A plan as text, without its revision and page. Two plans with the same text have the same
- * response at the same revision. Values are compared as sent, because warnings repeat them.
+ * A plan as text, without its revision, page and format. Two plans with the same text select the
+ * same numbers at the same revision. Values are compared as sent, because warnings repeat them.
  * The text of a request never changes, because a cursor is bound to it: the options of version
  * 1.0.0 have fixed places, and each later option adds its name and value only if it is used.
  */
-export function canonicalText({ market, range, codes, lists, options }: Plan): string {
+export function canonicalText({ market, days, codes, lists, options }: Plan): string {
   const { includeSeries, includeSummary, strict, onUnconvertible, ...others } = options;
   const { currency, unitOfMeasure, decimals, aggregate, ...formOptions } = others;
   const { lastObservations, decimalsAsText, columns, layout, warnings, ...rest } = formOptions;
   const { requested: _, ...later } = rest;
   return JSON.stringify([
     market.slug,
-    [range.from, range.to],
+    [boundText(days.first), boundText(days.last)],
     codes,
     lists.map(({ name, values }) => [name, values]),
     [includeSeries, includeSummary, strict, onUnconvertible],
@@ -262,9 +260,9 @@ export function canonicalText({ market, range, codes, lists, options }: Plan): s
   ]);
 }
 
-/** The canonical text with the page, which identifies one response at each revision. */
-export function canonicalKey(plan: Plan): string {
-  const { page, by, readableMarkets } = plan;
-  const more = JSON.stringify([page.limit, page.after?.code, by, readableMarkets]);
+/** The canonical text with page and format, which identifies one response at each revision. */
+export function answerKey(plan: Plan): string {
+  const { page, by, readableMarkets, format } = plan;
+  const more = JSON.stringify([page.limit, page.after?.code, by, readableMarkets, format]);
   return `${canonicalText(plan)} ${more}`;
 }

@@ -2,8 +2,8 @@ import { DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import { Slice } from '../../std/turns.ts';
-import type { SelectedPrice } from '../select/query.ts';
-import type { References } from '../select/references.ts';
+import type { SelectedPrice } from '../market/query.ts';
+import type { References } from '../market/references.ts';
 import { currencyAndUnitOf, membersOf } from '../write/record.ts';
 import { wordsOf } from './words.ts';
 

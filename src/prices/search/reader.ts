@@ -1,12 +1,12 @@
 import type { Kysely } from 'kysely';
 import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts';
-import { headAt, type NewestRevision } from '../../db/newest-revision.ts';
-import type { Head } from '../../db/revisions.ts';
+import { dataRevisionAt, type NewestRevision } from '../../db/newest-revision.ts';
+import type { DataRevision } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { cachedByRevision } from '../../db/shared-work.ts';
 import { Semaphore } from '../../std/semaphore.ts';
-import { selectionOf } from '../select/query.ts';
-import type { ReferenceReader } from '../select/references.ts';
+import { selectionOf } from '../market/query.ts';
+import type { ReferenceReader } from '../market/references.ts';
 import { type FoundPrice, foundPrice, indexOf, type MarketIndex } from './market-index.ts';
 
 /** Maximum number of prices in one statement: the driver parses its rows without a pause. */
@@ -24,13 +24,13 @@ interface SearchSources {
 async function readIndex(
   { db, references }: SearchSources,
   market: Market,
-  head: Head,
+  head: DataRevision,
 ): Promise<MarketIndex> {
   const shown = await references(db, head);
   const filters = { market, codes: null, lists: [] };
   const prices: FoundPrice[] = [];
   for (;;) {
-    const range = { after: prices.at(-1)?.code ?? null, most: PRICES_PER_STATEMENT };
+    const range = { after: prices.at(-1)?.code ?? null, pricesMax: PRICES_PER_STATEMENT };
     const rows = await selectionOf(db, filters, head.revision, range).execute();
     for (const row of rows) prices.push(foundPrice(market, row, shown));
     if (rows.length < PRICES_PER_STATEMENT) return indexOf(market, prices);
@@ -42,7 +42,7 @@ const REVISIONS = 2;
 
 /** The indexes of some markets at one revision, and its head. */
 interface IndexesAt {
-  readonly head: Head;
+  readonly head: DataRevision;
   readonly indexes: readonly MarketIndex[];
 }
 
@@ -55,7 +55,7 @@ type IndexReader = (slugs: readonly MarketSlug[], newest: NewestRevision) => Pro
  */
 export function indexReader(sources: SearchSources): IndexReader {
   const semaphore = new Semaphore(READ_AT_ONCE, { waitingMax: 0, waitMs: 0 });
-  const read = async (market: Market, head: Head): Promise<MarketIndex> => {
+  const read = async (market: Market, head: DataRevision): Promise<MarketIndex> => {
     const release = await semaphore.acquire({ isUntimed: true });
     try {
       return await readIndex(sources, market, head);
@@ -64,15 +64,15 @@ export function indexReader(sources: SearchSources): IndexReader {
     }
   };
   const readers = MARKETS.map((market) => {
-    const keyOf = ({ epoch, revision }: Head): string => `${epoch}.${revision}`;
-    const cached = cachedByRevision(REVISIONS, keyOf, (head: Head) => read(market, head));
+    const keyOf = ({ epoch, revision }: DataRevision): string => `${epoch}.${revision}`;
+    const cached = cachedByRevision(REVISIONS, keyOf, (head: DataRevision) => read(market, head));
     return { slug: market.slug, cached };
   });
   return async (slugs, newest) => {
-    const head = headAt(newest, slugs);
+    const head = dataRevisionAt(newest, slugs);
     const requested = readers.filter(({ slug }) => slugs.includes(slug));
     // The revision of one market changes less often than that of all markets.
-    const indexes = requested.map(({ slug, cached }) => cached(headAt(newest, [slug])));
+    const indexes = requested.map(({ slug, cached }) => cached(dataRevisionAt(newest, [slug])));
     return { head, indexes: await Promise.all(indexes) };
   };
 }

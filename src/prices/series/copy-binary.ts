@@ -1,6 +1,6 @@
 import type { Columns } from '../../conversion/columns.ts';
 import { exactPower } from '../../std/decimal.ts';
-import { SeriesCollector } from './columns.ts';
+import { SeriesCollector } from './collector.ts';
 
 /** Length of the signature, flags and extension length that begin a binary COPY. */
 const HEADER_BYTES = 19;

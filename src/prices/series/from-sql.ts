@@ -1,8 +1,9 @@
+import type pg from 'pg';
 import type { Columns } from '../../conversion/columns.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf } from '../../db/revisions.ts';
-import { daysIn } from '../plan/plan.ts';
-import { SeriesCollector, type SeriesSource } from './columns.ts';
+import { boundText, type Days, daysIn, dayText } from '../../std/days.ts';
+import { SeriesCollector, type SeriesSource } from './collector.ts';
 import { columnsOf } from './copy-binary.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
@@ -25,15 +26,12 @@ function seriesAt(revision: string) {
  * The COPY statement that reads the series of prices at a revision, in any order: sorting would
  * take the server as long as reading.
  */
-export function seriesStatement(
-  priceIds: readonly number[],
-  range: { readonly from: string | null; readonly to: string | null },
-  revision: string,
-): string {
+export function seriesStatement(priceIds: readonly number[], days: Days, revision: string): string {
   const ids = priceIds.map((id) => literal(String(id), /^\d+$/)).join(',');
+  const [first, last] = [boundText(days.first), boundText(days.last)];
   const bounds = [
-    range.from === null ? '' : ` and date >= '${literal(range.from, DAY)}'`,
-    range.to === null ? '' : ` and date <= '${literal(range.to, DAY)}'`,
+    first === null ? '' : ` and date >= '${literal(first, DAY)}'`,
+    last === null ? '' : ` and date <= '${literal(last, DAY)}'`,
   ].join('');
   const { series, isThere } = seriesAt(revision);
   return `copy (select price_id, date, low, mid, high, published_at, corrections
@@ -41,11 +39,9 @@ export function seriesStatement(
     to stdout (format binary)`;
 }
 
-/** Days of one price, both bounds inclusive. */
-export interface PriceDays {
+/** Days of one price. */
+export interface PriceDays extends Days {
   readonly priceId: number;
-  readonly first: string;
-  readonly last: string;
 }
 
 /**
@@ -54,7 +50,7 @@ export interface PriceDays {
  */
 export function daysStatement(wanted: readonly PriceDays[], revision: string): string {
   const rows = wanted.map(({ priceId, first, last }) => {
-    const [from, to] = [literal(first, DAY), literal(last, DAY)];
+    const [from, to] = [literal(dayText(first), DAY), literal(dayText(last), DAY)];
     return `(${literal(String(priceId), /^\d+$/)}, date '${from}', date '${to}')`;
   });
   const { series, isThere } = seriesAt(revision);
@@ -76,28 +72,64 @@ export interface FewPointsRow {
   readonly corrections: number;
 }
 
+const FEW_COLUMNS = `s.date - date '2000-01-01' as day,
+      s.low::text, s.mid::text, s.high::text, s.corrections,
+      (extract(epoch from s.published_at - timestamptz '2000-01-01T00:00Z') * 1000000)::bigint::text
+        as micros`;
+
 /**
  * The query for the points of days at a revision. Unlike `daysStatement` it can be prepared, so it
  * is faster for few points, where planning takes longer than reading.
  */
 export const fewPoints = (wanted: readonly PriceDays[], revision: string) => ({
   name: 'few_points',
-  text: `select s.price_id as "priceId", s.date - date '2000-01-01' as day,
-      s.low::text, s.mid::text, s.high::text, s.corrections,
-      (extract(epoch from s.published_at - timestamptz '2000-01-01T00:00Z') * 1000000)::bigint::text
-        as micros
+  text: `select s.price_id as "priceId", ${FEW_COLUMNS}
     from unnest($1::integer[], $2::date[], $3::date[]) as w (id, first, last)
       cross join lateral (select * from series_at($4::bigint)
         where price_id = w.id and date between w.first and w.last offset 0) as s
     where require_commit($4, $5)`,
   values: [
     wanted.map(({ priceId }) => priceId),
-    wanted.map(({ first }) => first),
-    wanted.map(({ last }) => last),
+    wanted.map(({ first }) => dayText(first)),
+    wanted.map(({ last }) => dayText(last)),
     numberOf(revision),
     commitIdOf(revision),
   ],
 });
+
+/**
+ * The query for the last points of prices on some days at a revision. It reads the ends of two
+ * indexes; series_at would read every point.
+ */
+export const lastPoints = (
+  priceIds: readonly number[],
+  { first, last }: Days,
+  count: number,
+  revision: string,
+) => {
+  const endOf = (table: string, more: string) => `(
+        select date, low, mid, high, published_at, corrections from ${table}
+        where price_id = w.id and revision <= $4::bigint${more}
+          and date between coalesce($2::date, '-infinity') and coalesce($3::date, 'infinity')
+        order by date desc limit $6)`;
+  return {
+    name: 'last_points',
+    text: `select w.id as "priceId", ${FEW_COLUMNS}
+    from unnest($1::integer[]) as w (id)
+      cross join lateral (${endOf('series', '')}
+        union all ${endOf('series_history', ' and revision_to > $4')}
+        order by date desc limit $6) as s
+    where require_commit($4, $5)`,
+    values: [
+      [...priceIds],
+      boundText(first),
+      boundText(last),
+      numberOf(revision),
+      commitIdOf(revision),
+      count,
+    ],
+  };
+};
 
 /** Decimal text as an integer and its number of decimals. */
 function scaled(text: string): { readonly value: number; readonly scale: number } {
@@ -133,16 +165,25 @@ export function columnsOfRows(rows: readonly FewPointsRow[]): Map<number, Column
  */
 const ROW_DAYS_MAX = 256;
 
+/** Most last points of all prices that are read as rows, instead of all points by COPY. */
+const LAST_ROWS_MAX = 2_000;
+
 /** Reads series with one short statement for each call. */
 export const sqlSeries =
   (reads: Reads): SeriesSource =>
-  async (priceIds, range, revision, signal) => {
-    const { from, to } = range;
-    if (from === null || to === null || priceIds.length * daysIn(range) > ROW_DAYS_MAX) {
-      return reads.copy(seriesStatement(priceIds, range, revision), columnsOf, signal);
+  async (priceIds, { days, last }, revision, signal) => {
+    const rows = async (query: pg.QueryConfig) =>
+      columnsOfRows(await reads.query<FewPointsRow>(query, signal, true));
+    if (last !== null && priceIds.length * last <= LAST_ROWS_MAX) {
+      return rows(lastPoints(priceIds, days, last, revision));
     }
-    const wanted = priceIds.map((priceId) => ({ priceId, first: from, last: to }));
-    return columnsOfRows(
-      await reads.query<FewPointsRow>(fewPoints(wanted, revision), signal, true),
+    if (priceIds.length * daysIn(days) > ROW_DAYS_MAX) {
+      return reads.copy(seriesStatement(priceIds, days, revision), columnsOf, signal);
+    }
+    return rows(
+      fewPoints(
+        priceIds.map((priceId) => ({ priceId, ...days })),
+        revision,
+      ),
     );
   };

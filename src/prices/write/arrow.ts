@@ -1,4 +1,5 @@
 import { Slice } from '../../std/turns.ts';
+import type { RenderContext } from '../answer/answer.ts';
 import {
   type ArrowColumn,
   batchMessage,
@@ -6,8 +7,8 @@ import {
   STREAM_END,
   schemaMessage,
 } from './arrow-messages.ts';
-import type { Contents, RenderContext } from './contents.ts';
 import { INT128_BYTES, Int128 } from './int128.ts';
+import type { Contents } from './points.ts';
 import {
   batchesOf,
   type Run,

@@ -1,9 +1,10 @@
 import { CSV_GROUPS, csvColumns, dimensionFields } from '../../contract/schemas/formats.ts';
 import { NO_DAY } from '../../conversion/calendar.ts';
 import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
+import type { RenderContext } from '../answer/answer.ts';
 import type { Plan } from '../plan/plan.ts';
-import { ascii, ByteWriter } from './bytes.ts';
-import type { Description, RenderContext, Writer } from './contents.ts';
+import { ascii, ByteWriter, COMMA, POINT_BYTES_MAX, SLICE_BYTES } from './bytes.ts';
+import type { Description, Writer } from './points.ts';
 import { csvCell, reasonOf, sharedValues } from './rows.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
@@ -21,15 +22,9 @@ export interface CommonCells {
   readonly nativeEnd: Buffer;
 }
 
-/** Upper bound of the bytes of the cells of one point, without wide numbers. */
-const POINT_BYTES_MAX = 480;
 /** Usual size of the cells of a point. */
 const POINT_BYTES = 80;
 
-/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
-const SLICE_BYTES = 65_536;
-
-const COMMA = 0x2c;
 const NO_VALUES = ascii(',,,');
 const NO_PUBLICATION = ascii(',');
 const NO_PERIOD_AND_RATES = ascii(',,,,,,');
@@ -127,7 +122,7 @@ function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generat
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * usualOf(cells);
     out.begin(Math.min(usual, SLICE_BYTES) + room);
-    while (index < points.length && out.written < SLICE_BYTES) {
+    while (index < points.length && out.at < SLICE_BYTES) {
       writeRow(points, index, cells, base, room);
       index += 1;
     }
@@ -145,7 +140,7 @@ export function encodeRows(points: PointColumns, cells: CommonCells, ends: Uint3
   out.beginAgain(points.length * usualOf(cells) + room);
   for (let index = 0; index < points.length; index += 1) {
     writeRow(points, index, cells, base, room);
-    ends[index] = out.written;
+    ends[index] = out.at;
   }
   return out.copied();
 }
@@ -184,14 +179,14 @@ export function commonCells(context: RenderContext, description: Description): C
 }
 
 /** The row of column names. */
-export const csvHead = ({ market }: Plan): Buffer =>
+export const csvHeader = ({ market }: Plan): Buffer =>
   Buffer.from(`${csvColumns(market).join(',')}\r\n`);
 
 const NOTHING = Buffer.alloc(0);
 
 /** `text/csv` of RFC 4180, with a header row. */
 export const csvWriter: Writer = {
-  head: ({ context }) => [csvHead(context.plan)],
+  start: ({ context }) => [csvHeader(context.plan)],
   record: (context, contents) => slicesOfRows(contents.points, commonCells(context, contents)),
   between: NOTHING,
   end: NOTHING,

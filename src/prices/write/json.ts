@@ -7,8 +7,22 @@ import {
 } from '../../conversion/columns.ts';
 import type { CurrencyRates } from '../../conversion/rate-table.ts';
 import { summaryJson } from '../../conversion/summary.ts';
-import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Description, Metadata, RenderContext, Writer } from './contents.ts';
+import type { Metadata, RenderContext } from '../answer/answer.ts';
+import {
+  ascii,
+  ByteWriter,
+  COMMA,
+  POINT_BYTES_MAX,
+  putDay,
+  putDecimal,
+  putInstant,
+  putInteger,
+  putText,
+  QUOTE,
+  SLICE_BYTES,
+  WARNINGS_PER_SLICE,
+} from './bytes.ts';
+import type { Contents, Description, Writer } from './points.ts';
 import { membersOf } from './record.ts';
 
 /** Days whose texts are cached for one pair: eleven years. */
@@ -85,66 +99,87 @@ const PERIOD_END = ascii('","periodEnd":"');
 const OBSERVATIONS = ascii('","observations":');
 const LEFT_OUT = ascii(',"observationsLeftOut":');
 const NO_RATE = ascii(',"conversionReason":"no-rate"');
+const NULL = ascii('null');
 
-/** Upper bound of the bytes of one point without wide numbers, comma included: reserved first. */
-const POINT_BYTES_MAX = 640;
 /** Usual size of a point: the initial size of a buffer, for each point. */
 const POINT_BYTES = 128;
 
-const COMMA = 0x2c;
-const QUOTE = 0x22;
-
-/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
-const SLICE_BYTES = 65_536;
-
-const out = new ByteWriter('null');
-
-function writePeriod({ periods }: PointColumns, index: number): void {
-  if (!periods) return;
-  out.put(PERIOD_START);
-  out.day(periods.start[index] as number);
-  out.put(PERIOD_END);
-  out.day(periods.end[index] as number);
-  out.put(OBSERVATIONS);
-  out.integer(periods.observations[index] as number);
-  const leftOut = periods.leftOut[index] as number;
-  if (leftOut === 0) return;
-  out.put(LEFT_OUT);
-  out.integer(leftOut);
-}
-
 /** Writes a value as a number, or as a string with the same digits; null is null. */
-function writeValue(column: DecimalColumn, index: number, isText: boolean): void {
-  const isQuoted = isText && !Number.isNaN(column.scaled[index] as number);
-  if (isQuoted) out.byte(QUOTE);
-  out.number(column, index, POINT_BYTES_MAX);
-  if (isQuoted) out.byte(QUOTE);
+function putValue(
+  out: Buffer,
+  start: number,
+  { scaled, scale, wide }: DecimalColumn,
+  index: number,
+  isText: boolean,
+): number {
+  const value = scaled[index] as number;
+  if (Number.isNaN(value)) return putText(out, start, NULL);
+  let at = start;
+  if (isText) out[at++] = QUOTE;
+  if (value !== Number.POSITIVE_INFINITY) at = putDecimal(out, at, value, scale[index] as number);
+  else at += out.write(wide?.get(index) ?? 'null', at, 'latin1');
+  if (isText) out[at++] = QUOTE;
+  return at;
 }
 
-function writePoint(
+type Periods = NonNullable<PointColumns['periods']>;
+
+function putPeriod(out: Buffer, start: number, periods: Periods, index: number): number {
+  let at = putText(out, start, PERIOD_START);
+  at = putDay(out, at, periods.start[index] as number);
+  at = putText(out, at, PERIOD_END);
+  at = putDay(out, at, periods.end[index] as number);
+  at = putText(out, at, OBSERVATIONS);
+  at = putInteger(out, at, periods.observations[index] as number);
+  const leftOut = periods.leftOut[index] as number;
+  if (leftOut === 0) return at;
+  at = putText(out, at, LEFT_OUT);
+  return putInteger(out, at, leftOut);
+}
+
+/** Writes one point. The buffer has room for `roomOf` bytes. */
+function putPoint(
+  out: Buffer,
+  start: number,
   points: PointColumns,
   index: number,
   rates: RateTexts | null,
   isText: boolean,
-): void {
-  out.put(DATE);
-  out.day(points.day[index] as number);
-  out.put(LOW);
-  writeValue(points.low, index, isText);
-  out.put(MID);
-  writeValue(points.mid, index, isText);
-  out.put(HIGH);
-  writeValue(points.high, index, isText);
-  out.put(PUBLISHED);
-  out.instant(points.publishedAt[index] as number);
-  out.put(CORRECTIONS);
-  out.integer(points.corrections[index] as number);
+): number {
+  const { fx, periods } = points;
+  let at = putText(out, start, DATE);
+  at = putDay(out, at, points.day[index] as number);
+  at = putText(out, at, LOW);
+  at = putValue(out, at, points.low, index, isText);
+  at = putText(out, at, MID);
+  at = putValue(out, at, points.mid, index, isText);
+  at = putText(out, at, HIGH);
+  at = putValue(out, at, points.high, index, isText);
+  at = putText(out, at, PUBLISHED);
+  at = putInstant(out, at, points.publishedAt[index] as number);
+  at = putText(out, at, CORRECTIONS);
+  at = putInteger(out, at, points.corrections[index] as number);
   // A point without a rate has no `fx`.
-  if (points.fx && rates && points.fx.day[index] !== NO_DAY) out.put(rates.at(points.fx, index));
-  if (points.periods !== null) writePeriod(points, index);
-  if (isUnconverted(points, index)) out.put(NO_RATE);
-  out.byte(0x7d);
+  if (fx !== null && rates !== null && fx.day[index] !== NO_DAY) {
+    at = putText(out, at, rates.at(fx, index));
+  }
+  if (periods !== null) at = putPeriod(out, at, periods, index);
+  if (isUnconverted(points, index)) at = putText(out, at, NO_RATE);
+  out[at] = 0x7d;
+  return at + 1;
 }
+
+/** Bytes to reserve for a point: the usual bound, and numbers that are too wide for a double. */
+function roomOf({ low, mid, high }: PointColumns, index: number): number {
+  let room = POINT_BYTES_MAX;
+  for (const { wide } of [low, mid, high]) room += wide?.get(index)?.length ?? 0;
+  return room;
+}
+
+const hasWideNumbers = ({ low, mid, high }: PointColumns): boolean =>
+  [low, mid, high].some(({ wide }) => wide !== null);
+
+const writer = new ByteWriter('null');
 
 /**
  * The points of a series as JSON, separated by commas, in slices of bounded length.
@@ -152,16 +187,17 @@ function writePoint(
  */
 export function* slicesOfPoints(points: PointColumns, isText = false): Generator<Buffer> {
   const rates = points.fx && rateTextsOf(points.fx);
+  const hasWide = hasWideNumbers(points);
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * POINT_BYTES;
-    out.begin(Math.min(usual, SLICE_BYTES) + POINT_BYTES_MAX);
-    while (index < points.length && out.written < SLICE_BYTES) {
-      out.reserve(POINT_BYTES_MAX);
-      if (index > 0) out.byte(COMMA);
-      writePoint(points, index, rates, isText);
+    writer.begin(Math.min(usual, SLICE_BYTES) + POINT_BYTES_MAX);
+    while (index < points.length && writer.at < SLICE_BYTES) {
+      writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
+      if (index > 0) writer.byte(COMMA);
+      writer.at = putPoint(writer.bytes, writer.at, points, index, rates, isText);
       index += 1;
     }
-    yield out.end();
+    yield writer.end();
   }
 }
 
@@ -170,25 +206,26 @@ export function* slicesOfPoints(points: PointColumns, isText = false): Generator
  * @param ends receives the end offset of each point
  */
 export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
-  out.beginAgain(points.length * POINT_BYTES + POINT_BYTES_MAX);
+  writer.beginAgain(points.length * POINT_BYTES + POINT_BYTES_MAX);
   const rates = points.fx && rateTextsOf(points.fx);
+  const hasWide = hasWideNumbers(points);
   for (let index = 0; index < points.length; index += 1) {
-    out.reserve(POINT_BYTES_MAX);
-    out.byte(COMMA);
-    writePoint(points, index, rates, false);
-    ends[index] = out.written;
+    writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
+    writer.byte(COMMA);
+    writer.at = putPoint(writer.bytes, writer.at, points, index, rates, false);
+    ends[index] = writer.at;
   }
-  return out.copied();
+  return writer.copied();
 }
 
 const RECORD_END = Buffer.from(']}');
 
 /** A record as JSON up to its points; members are in the order of the contract. */
-export function recordHead(
+export function recordStart(
   context: RenderContext,
-  { price, shown, receipt, summary }: Description,
+  { price, currencyAndUnit, receipt, summary }: Description,
 ): string {
-  const members = membersOf(context.plan.market, price, context.references, shown);
+  const members = membersOf(context.plan.market, price, context.references, currencyAndUnit);
   const conversion = receipt ? `,"conversion":${JSON.stringify(receipt)}` : '';
   const changes = summary
     ? `,"summary":${summaryJson(summary, context.plan.options.decimalsAsText)}`
@@ -198,16 +235,13 @@ export function recordHead(
 
 /** One record as JSON, in slices. */
 function* recordJson(context: RenderContext, contents: Contents): Generator<Buffer> {
-  yield Buffer.from(recordHead(context, contents));
+  yield Buffer.from(recordStart(context, contents));
   if (contents.points) yield* slicesOfPoints(contents.points, context.plan.options.decimalsAsText);
   yield RECORD_END;
 }
 
-/** Warnings in one slice of a head: there may be one for each record. */
-const WARNINGS_PER_SLICE = 200;
-
 /** The bytes before the records of a document, in slices. */
-export function* documentHead({ warnings, ...metadata }: Metadata): Generator<Buffer> {
+export function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> {
   const text = JSON.stringify({ ...metadata, warnings: [] });
   yield Buffer.from(`{"$metadata":${text.slice(0, -2)}`);
   for (let at = 0; at < warnings.length; at += WARNINGS_PER_SLICE) {
@@ -219,7 +253,7 @@ export function* documentHead({ warnings, ...metadata }: Metadata): Generator<Bu
 
 /** `application/json`: one document. */
 export const jsonWriter: Writer = {
-  head: ({ metadata }) => documentHead(metadata),
+  start: ({ metadata }) => documentStart(metadata),
   record: recordJson,
   between: Buffer.from(','),
   end: Buffer.from(']}'),
@@ -230,7 +264,7 @@ const NOTHING = Buffer.alloc(0);
 
 /** `application/x-ndjson`: a record on each line, with the same bytes as in the JSON document. */
 export const ndjsonWriter: Writer = {
-  head: () => [],
+  start: () => [],
   *record(context, contents) {
     yield* recordJson(context, contents);
     yield LINE_END;

@@ -2,9 +2,10 @@ import type { ColumnChunk, SchemaElement } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { Slice } from '../../std/turns.ts';
-import type { Contents, RenderContext } from './contents.ts';
+import type { RenderContext } from '../answer/answer.ts';
 import { INT128_BYTES, PRECISION } from './int128.ts';
 import { type Chunk, type Compressed, chunkOf, compressed, ValueBuffer } from './parquet-chunks.ts';
+import type { Contents } from './points.ts';
 import {
   batchesOf,
   rowsIn,

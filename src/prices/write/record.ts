@@ -2,8 +2,8 @@ import { columnName } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { dimensionFields } from '../../contract/schemas/formats.ts';
 import { instantOf } from '../../db/instant.ts';
-import type { PriceAttributes, SelectedPrice } from '../select/query.ts';
-import type { CurrencyReference, References, UnitReference } from '../select/references.ts';
+import type { PriceAttributes, SelectedPrice } from '../market/query.ts';
+import type { CurrencyReference, References, UnitReference } from '../market/references.ts';
 
 type DimensionColumn = Extract<keyof PriceAttributes, `${string}_id`>;
 
@@ -18,21 +18,21 @@ const known = <K, V>(map: ReadonlyMap<K, V>, key: K, what: string): V => {
 };
 
 /** The currency and unit of the numbers of a record, as objects of the record. */
-export interface ShownCurrencyAndUnit {
-  readonly unitOfMeasure: UnitReference['shown'];
-  readonly currency: CurrencyReference['shown'] | null;
+export interface CurrencyAndUnitMembers {
+  readonly unitOfMeasure: UnitReference['member'];
+  readonly currency: CurrencyReference['member'] | null;
 }
 
 /** The currency and unit of the assessment of a price. */
 export function currencyAndUnitOf(
   price: PriceAttributes,
   references: References,
-): ShownCurrencyAndUnit {
+): CurrencyAndUnitMembers {
   const unit = known(references.units, price.unit_id, 'unit of measure');
   const { currency_id: id } = price;
   return {
-    unitOfMeasure: unit.shown,
-    currency: id === null ? null : known(references.currencies, id, 'currency').shown,
+    unitOfMeasure: unit.member,
+    currency: id === null ? null : known(references.currencies, id, 'currency').member,
   };
 }
 
@@ -41,7 +41,7 @@ export function attributesOf(
   market: Market,
   price: PriceAttributes,
   references: References,
-  currencyAndUnit: ShownCurrencyAndUnit,
+  currencyAndUnit: CurrencyAndUnitMembers,
 ) {
   const dimensions: Record<string, object | null> = {};
   for (const { field, column } of dimensionsOf(market)) {
@@ -69,7 +69,7 @@ export function membersOf(
   market: Market,
   price: SelectedPrice,
   references: References,
-  currencyAndUnit: ShownCurrencyAndUnit,
+  currencyAndUnit: CurrencyAndUnitMembers,
 ) {
   const { name, shortName, specification, assessmentLaunchedAt, ...described } = attributesOf(
     market,

@@ -2,12 +2,13 @@ import { SPANS } from '../../catalog/analytics.ts';
 import { csvColumns, dimensionFields, SHORT_COLUMNS } from '../../contract/schemas/formats.ts';
 import { NO_DAY } from '../../conversion/calendar.ts';
 import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
-import type { Receipt } from '../../conversion/outcome.ts';
 import type { Summary } from '../../conversion/summary.ts';
 import { textCell } from '../../std/csv.ts';
+import type { RenderContext } from '../answer/answer.ts';
 import type { Plan } from '../plan/plan.ts';
-import { ascii, ByteWriter } from './bytes.ts';
-import type { Contents, Description, RenderContext } from './contents.ts';
+import { ascii, ByteWriter, COMMA, POINT_BYTES_MAX, QUOTE, SLICE_BYTES } from './bytes.ts';
+import type { Contents, Description } from './points.ts';
+import type { Receipt } from './receipt.ts';
 import { membersOf } from './record.ts';
 
 /** The requested columns of a plan, in their order. */
@@ -72,13 +73,13 @@ export function sharedValues(
   contents: Description,
 ): Record<string, SharedValue> {
   const { market } = context.plan;
-  const { shown, receipt, summary } = contents;
-  const members = membersOf(market, contents.price, context.references, shown);
+  const { currencyAndUnit, receipt, summary } = contents;
+  const members = membersOf(market, contents.price, context.references, currencyAndUnit);
   const { alias, chemicalCode, isSustainable } = members.product as ProductMembers;
   const values: Record<string, SharedValue> = {
     code: members.code,
-    currency: shown.currency?.iso ?? null,
-    unitOfMeasure: shown.unitOfMeasure.name,
+    currency: currencyAndUnit.currency?.iso ?? null,
+    unitOfMeasure: currencyAndUnit.unitOfMeasure.name,
     name: members.name,
     shortName: members.shortName,
     productAlias: alias,
@@ -98,17 +99,9 @@ export function sharedValues(
   return values;
 }
 
-/** Maximum bytes of the cells of one point, without wide numbers. */
-const POINT_BYTES_MAX = 640;
-
 /** Usual size of the cells of a point. */
 const POINT_BYTES = 80;
 
-/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
-const SLICE_BYTES = 65_536;
-
-const COMMA = 0x2c;
-const QUOTE = 0x22;
 const NULL = ascii('null');
 
 /** Writes the cell of one point in one column. */
@@ -290,7 +283,7 @@ export function* recordRows(
   for (let index = 0; index < points.length; ) {
     const usual = (points.length - index) * (shared + POINT_BYTES);
     out.begin(Math.min(usual, SLICE_BYTES) + room);
-    while (index < points.length && out.written < SLICE_BYTES) {
+    while (index < points.length && out.at < SLICE_BYTES) {
       out.reserve(room);
       if (isJson && index > 0) out.byte(COMMA);
       for (const part of parts) {

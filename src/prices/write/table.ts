@@ -10,9 +10,10 @@ import {
 import { Problem } from '../../errors.ts';
 import { dayOf } from '../../std/days.ts';
 import { Slice } from '../../std/turns.ts';
+import type { RenderContext } from '../answer/answer.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { Contents, RenderContext } from './contents.ts';
 import { Int128, PRECISION } from './int128.ts';
+import type { Contents } from './points.ts';
 import { columnsOf, reasonOf, type SharedValue, sharedValues } from './rows.ts';
 
 /*

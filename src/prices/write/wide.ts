@@ -1,7 +1,8 @@
 import { Problem } from '../../errors.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
-import { ascii, ByteWriter } from './bytes.ts';
-import { type AnswerWork, type Contents, memoryInUse, type RecordContext } from './contents.ts';
+import { type AnswerWork, memoryInUse, type RecordContext } from '../answer/answer.ts';
+import { ascii, ByteWriter, QUOTE, SLICE_BYTES } from './bytes.ts';
+import type { Contents } from './points.ts';
 import { headerRow } from './rows.ts';
 
 /** One column of a wide table: the mids of a price, in date order, in few bytes. */
@@ -26,9 +27,6 @@ const DATE = 'date';
 /** Maximum bytes of a number that fits a double: one has up to 100 decimals. */
 const CELL_BYTES_MAX = 112;
 
-/** Bytes of a slice. A larger slice would be held in memory for each slow reader. */
-const SLICE_BYTES = 65_536;
-
 /** Memory of a column beside its values: objects, code, and key of its cells. */
 const COLUMN_BYTES = 1_024;
 
@@ -37,8 +35,6 @@ const TEXT_BYTES = 64;
 
 /** Memory that a table requests at a time. */
 const HOLD_BYTES = 1_048_576;
-
-const QUOTE = 0x22;
 
 const isInt32 = (value: number): boolean => (value | 0) === value;
 
@@ -49,8 +45,11 @@ const NO_DAYS = new Int32Array();
 const NO_VALUES = new Float64Array();
 
 /** @param daysBefore the days of the column before */
-function wideColumn({ price, shown, points }: Contents, daysBefore: Int32Array): WideColumn {
-  const { currency, unitOfMeasure } = shown;
+function wideColumn(
+  { price, currencyAndUnit, points }: Contents,
+  daysBefore: Int32Array,
+): WideColumn {
+  const { currency, unitOfMeasure } = currencyAndUnit;
   const {
     scaled,
     scale,
@@ -81,8 +80,8 @@ function wideColumn({ price, shown, points }: Contents, daysBefore: Int32Array):
   };
 }
 
-function tooWide(most: string): Problem {
-  const detail = `A wide table has at most ${most}; request fewer prices or days`;
+function tooWide(sizeMax: string): Problem {
+  const detail = `A wide table has at most ${sizeMax}; request fewer prices or days`;
   return new Problem('validation_failed', 'The table is too large; errors names the option', {
     errors: [{ pointer: '/options/layout', code: 'out_of_range', detail }],
   });
@@ -206,7 +205,7 @@ export async function* wideSlices(
   const out = new ByteWriter(isJson ? 'null' : '');
   const [rowStart, dayEnd, rowEnd] = isJson ? ['{"date":"', '"', '}'] : ['', '', '\r\n'];
   const next = new Uint32Array(columns.length);
-  const keyBytesMax = keys.reduce((most, { length }) => Math.max(most, length), 0);
+  const keyBytesMax = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
   const room = keyBytesMax + 64 + CELL_BYTES_MAX;
   yield isJson ? Buffer.from('[') : headerRow([DATE, ...names]);
   out.begin(SLICE_BYTES + room);
@@ -228,7 +227,7 @@ export async function* wideSlices(
       } else out.decimal(Number.NaN, 0);
       if (hasDay) next[place] = index + 1;
       // A row of many columns may be longer than a slice.
-      if (out.written < SLICE_BYTES) continue;
+      if (out.at < SLICE_BYTES) continue;
       yield out.end();
       out.begin(SLICE_BYTES + room);
     }

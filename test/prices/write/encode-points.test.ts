@@ -3,8 +3,9 @@ import t from 'tap';
 import { NO_DAY } from '../../../src/conversion/calendar.ts';
 import type { DecimalColumn, PointColumns } from '../../../src/conversion/columns.ts';
 import { currencyRates } from '../../../src/conversion/rate-table.ts';
+import type { RecordContext } from '../../../src/prices/answer/answer.ts';
 import type { Plan } from '../../../src/prices/plan/plan.ts';
-import type { Contents, RecordContext } from '../../../src/prices/write/contents.ts';
+import type { Contents } from '../../../src/prices/write/points.ts';
 import { ANY_MEMORY } from '../../support/prices/any-memory.ts';
 import { dayText, decimalText, instantText } from '../../support/prices/decimals.ts';
 import { pointsText } from '../../support/prices/points-text.ts';
@@ -201,8 +202,8 @@ t.test('a wide table has every digit of numbers with a hundred decimals', async 
   const points = { day: Int32Array.from({ length: 200 }, (_, day) => day), mid };
   async function* records() {
     for (const code of 'abcdefghijklmnopqrst') {
-      const shown = { currency: null, unitOfMeasure: { name: 'Percent' } };
-      yield { price: { code }, shown, points } as unknown as Contents;
+      const currencyAndUnit = { currency: null, unitOfMeasure: { name: 'Percent' } };
+      yield { price: { code }, currencyAndUnit, points } as unknown as Contents;
     }
   }
   for (const isJson of [false, true]) {
@@ -227,8 +228,8 @@ t.test(
       for (; read < 1_000; read += 1) {
         const mid = columnOf(new Array(2_000).fill({ scaled: 2n ** 40n, scale: 0 }));
         const points = { day: Int32Array.from({ length: 2_000 }, (_, day) => day), mid };
-        const shown = { currency: null, unitOfMeasure: { name: 'Percent' } };
-        yield { price: { code: `c${read}` }, shown, points } as unknown as Contents;
+        const currencyAndUnit = { currency: null, unitOfMeasure: { name: 'Percent' } };
+        yield { price: { code: `c${read}` }, currencyAndUnit, points } as unknown as Contents;
       }
     }
     const plan = { options: {}, page: { limit: null, after: null } } as Plan;

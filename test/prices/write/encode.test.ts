@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { nativePoints } from '../../../src/conversion/columns.ts';
-import { ColumnsBuilder } from '../../../src/prices/series/columns.ts';
+import { ColumnsBuilder } from '../../../src/prices/series/collector.ts';
 import { encodePoints, slicesOfPoints } from '../../../src/prices/write/json.ts';
 import { dayText, decimalText, instantText, values } from '../../support/prices/decimals.ts';
 import { pointsText } from '../../support/prices/points-text.ts';

@@ -1,4 +1,4 @@
-import type { AnswerWork } from '../../../src/prices/write/contents.ts';
+import type { AnswerWork } from '../../../src/prices/answer/answer.ts';
 
 /** A request that ends never, and may hold any memory. */
 export const ANY_MEMORY: AnswerWork = {

@@ -8,17 +8,23 @@ import {
 import { MARKETS, type Market } from '../../../src/catalog/markets.ts';
 import { bodyCheckOf } from '../../../src/contract/request/validate.ts';
 import { requestSchemasOf, schemasOf } from '../../../src/contract/schemas/market.ts';
-import { headOf } from '../../../src/db/revisions.ts';
+import { readDataRevision } from '../../../src/db/revisions.ts';
 import type { Database } from '../../../src/db/schema.ts';
 import { type ChangeRun, runsOf, tipOf } from '../../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../../src/prices/changes/values.ts';
+import { extentsNow } from '../../../src/prices/market/market-list.ts';
+import { selectionOf } from '../../../src/prices/market/query.ts';
+import { referenceReader } from '../../../src/prices/market/references.ts';
+import { unmatchedIn } from '../../../src/prices/market/unmatched.ts';
+import { usedValues, vocabularyReader } from '../../../src/prices/market/vocabulary.ts';
 import { planOf } from '../../../src/prices/plan/plan.ts';
-import { extentsNow } from '../../../src/prices/select/market-list.ts';
-import { selectionOf } from '../../../src/prices/select/query.ts';
-import { referenceReader } from '../../../src/prices/select/references.ts';
-import { usedValues, vocabularyReader } from '../../../src/prices/select/vocabulary.ts';
-import { unmatchedIn } from '../../../src/prices/select/warnings.ts';
-import { daysStatement, fewPoints, seriesStatement } from '../../../src/prices/series/from-sql.ts';
+import {
+  daysStatement,
+  fewPoints,
+  lastPoints,
+  seriesStatement,
+} from '../../../src/prices/series/from-sql.ts';
+import { ALL_DAYS, dayOf } from '../../../src/std/days.ts';
 import { failureOf } from '../database/minimal-data.ts';
 
 /** A dry-run handle that records its statements. */
@@ -104,7 +110,7 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
   const select = (slug: string, filters: object) => [compiled(slug, filters).sql];
   const one = ['x'];
   return {
-    'the newest revision of a market': await statementsOf((db) => headOf(db, ['nickel'])),
+    'the newest revision of a market': await statementsOf((db) => readDataRevision(db, ['nickel'])),
     'the reference data': await statementsOf((db) =>
       referenceReader(1)(db, { epoch: 'e', reference: '7' }),
     ),
@@ -113,7 +119,7 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'a page of prices': [
       selectionOf(recorder().db, planFor('nickel', { products: one }), '42.abc123', {
         after: 'X',
-        most: 3,
+        pricesMax: 3,
       }).compile().sql,
     ],
     'prices by product': select('nickel', { products: one }),
@@ -121,14 +127,18 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'prices by type': select('nickel', { priceTypes: one }),
     'prices by a dimension of the market': select('lithium-ion-battery', { cellFormats: one }),
     'prices by several lists': select('nickel', { regions: one, products: one, services: one }),
-    'series, unbounded': [seriesStatement([1, 2], { from: null, to: null }, '42.abc123')],
+    'series, unbounded': [seriesStatement([1, 2], ALL_DAYS, '42.abc123')],
     'series between days': [
-      seriesStatement([1], { from: '2024-01-01', to: '2024-12-31' }, '42.abc123'),
+      seriesStatement([1], { first: dayOf('2024-01-01'), last: dayOf('2024-12-31') }, '42.abc123'),
     ],
     'some days of each of some prices': [
-      daysStatement([{ priceId: 1, first: '2024-01-01', last: '2024-01-03' }], '42.abc123'),
+      daysStatement(
+        [{ priceId: 1, first: dayOf('2024-01-01'), last: dayOf('2024-01-03') }],
+        '42.abc123',
+      ),
     ],
     'a few days of each of some prices': [fewPoints([], '42.abc123').text],
+    'the last points of some prices': [lastPoints([1], ALL_DAYS, 1, '42.abc123').text],
     'values that were named': await statementsOf((db) =>
       unmatchedIn(() => db, vocabularyReader(db), planFor('nickel', { products: one }), HEAD, []),
     ),

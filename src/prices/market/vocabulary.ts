@@ -3,7 +3,7 @@ import type { FilterName } from '../../catalog/dimensions.ts';
 import { MARKETS, type Market } from '../../catalog/markets.ts';
 import { Names } from '../../catalog/nearest.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
-import type { Head } from '../../db/revisions.ts';
+import type { DataRevision } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { cachedByRevision } from '../../db/shared-work.ts';
 import type { ListFilter } from '../plan/plan.ts';
@@ -103,8 +103,8 @@ async function vocabularyOf(
   };
 }
 
-/** Reads the vocabulary of a market at the revision of a head. */
-export type VocabularyReader = (market: Market, head: Head) => Promise<Vocabulary>;
+/** Reads the vocabulary of a market at a data revision. */
+export type VocabularyReader = (market: Market, data: DataRevision) => Promise<Vocabulary>;
 
 /** Cached vocabularies: the newest of each market, and one before. */
 const CACHED = 2 * MARKETS.length;

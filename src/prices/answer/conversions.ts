@@ -1,16 +1,16 @@
 import { nearest } from '../../catalog/nearest.ts';
 import { type Outcome, outcomeOf } from '../../conversion/outcome.ts';
 import { type RateTable, withheld } from '../../conversion/rate-table.ts';
-import type { RateSource } from '../../conversion/rates.ts';
 import { unitNamed } from '../../conversion/units.ts';
 import { eitherOf, Problem, shown, type Violation } from '../../errors.ts';
 import { mapped } from '../../std/turns.ts';
+import type { SelectedPrice } from '../market/query.ts';
+import type { RateSource } from '../market/rates.ts';
+import type { CurrencyReference, References, UnitReference } from '../market/references.ts';
 import type { PlanOptions } from '../plan/options.ts';
 import { isConverting } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { SelectedPrice } from '../select/query.ts';
-import type { CurrencyReference, References, UnitReference } from '../select/references.ts';
-import type { Warning } from '../select/warnings.ts';
+import { sampleRates, unconvertibleOmitted, vatIncluded, type Warning } from './warnings.ts';
 
 /** The currency and unit of a request; null keeps those of the price. */
 export interface Targets {
@@ -26,7 +26,7 @@ export const currencyNamed = (
   const code = iso.trim();
   // ASCII letters only: ſ must not match S.
   if (!/^[A-Za-z]{3}$/.test(code)) return undefined;
-  return [...references.currencies.values()].find((each) => each.shown.iso === code.toUpperCase());
+  return [...references.currencies.values()].find((each) => each.member.iso === code.toUpperCase());
 };
 
 /** The violation for an unknown currency. It lists the known currencies. */
@@ -35,7 +35,7 @@ export const unknownCurrency = (
   pointer: string,
   sent: string,
 ): Violation => {
-  const known = [...references.currencies.values()].map((each) => each.shown.iso).sort();
+  const known = [...references.currencies.values()].map((each) => each.member.iso).sort();
   const detail = `There is no currency "${shown(sent)}"; there are ${known.join(', ')}`;
   return { pointer, code: 'unknown_currency', detail };
 };
@@ -60,8 +60,8 @@ export function targetsOf(options: PlanOptions, references: References): Targets
           unitOfMeasure,
         );
   if (named === undefined && unitOfMeasure !== null) {
-    const known = units.map(({ shown: each }) => `${each.name} (${each.symbol})`).join(', ');
-    const names = units.map(({ shown: each }) => each.name);
+    const known = units.map(({ member: each }) => `${each.name} (${each.symbol})`).join(', ');
+    const names = units.map(({ member: each }) => each.name);
     const near = nearest(unitOfMeasure, names, 3);
     const all = near.length === 0 ? 'there are' : `did you mean ${eitherOf(near)}? There are`;
     const detail = `There is no unit "${shown(unitOfMeasure)}"; ${all} ${known}`;
@@ -85,9 +85,9 @@ export interface PlannedPrice {
 /** Most codes that a warning names; it counts the rest. */
 const CODES_NAMED = 50;
 
-const named = (codes: readonly string[], most: number): string => {
-  const rest = codes.length - most;
-  const list = codes.slice(0, most).join(', ');
+const named = (codes: readonly string[], codesMax: number): string => {
+  const rest = codes.length - codesMax;
+  const list = codes.slice(0, codesMax).join(', ');
   return rest > 0 ? `${list} and ${rest} more` : list;
 };
 
@@ -97,11 +97,11 @@ const REFUSED_FOR = [
 ] as const;
 
 /** The codes of refused prices by reason: `No exchange rate: A, B. Incompatible unit: C`. */
-function namedByReason(refused: readonly PlannedPrice[], most: number): string {
+function namedByReason(refused: readonly PlannedPrice[], codesMax: number): string {
   const parts = REFUSED_FOR.map(([reason, words]) => {
     const those = refused.filter(({ outcome }) => outcome?.reason === reason);
     const codes = those.map(({ price }) => price.code);
-    return codes.length === 0 ? null : `${words}: ${named(codes, most)}`;
+    return codes.length === 0 ? null : `${words}: ${named(codes, codesMax)}`;
   });
   return parts.filter((each) => each !== null).join('. ');
 }
@@ -160,25 +160,9 @@ export function withoutRefused(
     throw new Problem('unconvertible_records', detail);
   }
   const some = namedByReason(refused, CODES_NAMED);
-  const warning: Warning = {
-    code: 'unconvertible_omitted',
-    pointer: '/options/onUnconvertible',
-    detail: `${refused.length} left out, as they cannot be converted. ${some}`,
-    suggestions: [],
-  };
   const kept = planned.filter((each) => each.outcome?.status !== 'refused');
-  return { kept, warnings: [warning] };
+  return { kept, warnings: [unconvertibleOmitted(refused.length, some)] };
 }
-
-/** The warning about the invented rates of a source. */
-export const sampleRates = (source: string, pointer: string): Warning => ({
-  code: 'sample_rates',
-  pointer,
-  detail:
-    `The rates of ${source} are invented for demonstration, and so is every number converted by ` +
-    'them; load published rates before you use any',
-  suggestions: [],
-});
 
 /** Warns of invented rates if any price is converted by them. */
 export function sampleWarnings(
@@ -203,10 +187,7 @@ const vatOf = (price: SelectedPrice): string | undefined =>
 export async function vatWarnings(planned: readonly PlannedPrice[]): Promise<Warning[]> {
   const warnings = await mapped(planned, ({ price, outcome }): readonly Warning[] => {
     const vat = outcome?.conversion?.pair ? vatOf(price) : undefined;
-    if (vat === undefined) return [];
-    const numbers = 'so do its converted numbers; they do not compare with FOB or CIF prices';
-    const detail = `${price.code} includes VAT (${vat}), and ${numbers}`;
-    return [{ code: 'vat_included', pointer: '/options/currency', detail, suggestions: [] }];
+    return vat === undefined ? [] : [vatIncluded(price.code, vat)];
   });
   return warnings.flat();
 }

@@ -85,10 +85,10 @@ function filtered(db: Kysely<Database>, plan: PriceFilters, revision: string) {
 export interface CodeRange {
   readonly after: string | null;
   /** Most prices; null for no limit. */
-  readonly most: number | null;
+  readonly pricesMax: number | null;
 }
 
-export const ALL_CODES: CodeRange = { after: null, most: null };
+export const ALL_CODES: CodeRange = { after: null, pricesMax: null };
 
 /**
  * The statement that selects prices of a plan at a revision, in the order of their codes. It looks
@@ -98,11 +98,11 @@ export function selectionOf(
   db: Kysely<Database>,
   plan: PriceFilters,
   revision: string,
-  { after, most }: CodeRange = ALL_CODES,
+  { after, pricesMax }: CodeRange = ALL_CODES,
 ) {
   let prices = filtered(db, plan, revision).selectAll('p');
   if (after !== null) prices = prices.where(sql<boolean>`${BY_CODE} > ${after}`);
-  if (most !== null) prices = prices.orderBy(BY_CODE).limit(most);
+  if (pricesMax !== null) prices = prices.orderBy(BY_CODE).limit(pricesMax);
   const latest = sql<{ date: string; published_at: string }>`
     latest_point_at(p.id, ${numberIn(revision)})`;
   return db

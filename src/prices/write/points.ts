@@ -6,32 +6,23 @@ import {
   nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
-import { convertedPoints, type Observations, observe } from '../../conversion/convert.ts';
-import { type CurrencyAndUnit, type Receipt, receiptOf } from '../../conversion/outcome.ts';
+import { convertedPoints, lastOf, type Observations, observe } from '../../conversion/convert.ts';
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
-import { Problem } from '../../errors.ts';
-import { dayOf } from '../../std/days.ts';
-import type { PlannedPrice, Targets } from '../conversion/outcomes.ts';
-import { daysIn, type Plan } from '../plan/plan.ts';
-import type { SelectedPrice } from '../select/query.ts';
-import type { References } from '../select/references.ts';
-import type { Warning } from '../select/warnings.ts';
-import { ColumnsBuilder, type SeriesSource } from '../series/columns.ts';
-import { currencyAndUnitOf, type ShownCurrencyAndUnit } from './record.ts';
-
-/** Plan, reference data and conversion targets of a response, at one revision. */
-export interface RenderContext {
-  readonly plan: Plan;
-  readonly references: References;
-  readonly targets: Targets;
-}
+import { daysIn } from '../../std/days.ts';
+import type { Answer, RecordContext, RenderContext } from '../answer/answer.ts';
+import type { PlannedPrice } from '../answer/conversions.ts';
+import type { SelectedPrice } from '../market/query.ts';
+import type { Plan } from '../plan/plan.ts';
+import { ColumnsBuilder, type SeriesRange } from '../series/collector.ts';
+import { type CurrencyAndUnit, type Receipt, receiptOf } from './receipt.ts';
+import { type CurrencyAndUnitMembers, currencyAndUnitOf } from './record.ts';
 
 /** The computed members of a record without its points, before formatting. */
 export interface Description {
   readonly price: SelectedPrice;
   /** Currency and unit of the numbers. */
-  readonly shown: ShownCurrencyAndUnit;
+  readonly currencyAndUnit: CurrencyAndUnitMembers;
   /** Null without a requested conversion. */
   readonly receipt: Receipt | null;
   /** Null if not requested. */
@@ -45,29 +36,21 @@ export interface Contents extends Description {
 }
 
 /** The columns from a day on; views of the same memory. */
-function since(columns: Columns, from: string | null): Columns {
-  if (from === null) return columns;
-  const first = dayOf(from);
+function since(columns: Columns, first: number): Columns {
   let start = 0;
   while (start < columns.length && (columns.day[start] as number) < first) start += 1;
   return columnSlice(columns, start, columns.length);
 }
 
-function allPoints(
-  { options }: Plan,
-  observations: Observations,
-  rounding: Rounding,
-): PointColumns {
-  if (options.aggregate) return aggregatedPoints(observations, options.aggregate, rounding);
-  if (observations.conversion) return convertedPoints(observations, rounding);
-  return nativePoints(observations.columns);
-}
-
-/** The points in the response: those of the range, or the last of them. */
+/** The points in the response: those of the requested days, or the last of them. */
 function pointsOf(plan: Plan, observations: Observations, rounding: Rounding): PointColumns {
-  const points = allPoints(plan, observations, rounding);
-  const { lastObservations } = plan.options;
-  return lastObservations === null ? points : lastPoints(points, lastObservations);
+  const { aggregate, lastObservations } = plan.options;
+  if (aggregate !== null) {
+    const points = aggregatedPoints(observations, aggregate, rounding);
+    return lastObservations === null ? points : lastPoints(points, lastObservations);
+  }
+  const last = lastObservations === null ? observations : lastOf(observations, lastObservations);
+  return last.conversion ? convertedPoints(last, rounding) : nativePoints(last.columns);
 }
 
 /** Currency and unit of a record before and after conversion, for its members and receipt. */
@@ -77,16 +60,16 @@ function currenciesAndUnitsOf(
 ) {
   const own = currencyAndUnitOf(price, references);
   const wanted = {
-    unitOfMeasure: targets.unit?.shown ?? own.unitOfMeasure,
-    currency: targets.currency?.shown ?? own.currency,
+    unitOfMeasure: targets.unit?.member ?? own.unitOfMeasure,
+    currency: targets.currency?.member ?? own.currency,
   };
   const namesOf = ({ unitOfMeasure, currency }: typeof own): CurrencyAndUnit => ({
     currency: currency?.iso ?? null,
     unitOfMeasure: unitOfMeasure.name,
   });
   // Without a conversion the record keeps its currency and unit.
-  const shown = outcome?.conversion ? wanted : own;
-  return { shown, from: namesOf(own), to: namesOf(wanted) };
+  const currencyAndUnit = outcome?.conversion ? wanted : own;
+  return { currencyAndUnit, from: namesOf(own), to: namesOf(wanted) };
 }
 
 /** The rounding of the numbers of a price. */
@@ -116,10 +99,10 @@ export function descriptionOf(
   withoutRate: number,
 ): Description {
   const { price, outcome } = planned;
-  const { shown, from, to } = currenciesAndUnitsOf(context, planned);
+  const { currencyAndUnit, from, to } = currenciesAndUnitsOf(context, planned);
   const without = withoutRate + (summary?.withoutRate ?? 0);
   const receipt = outcome && receiptOf(outcome, from, to, without, roundingOf(context.plan, price));
-  return { price, shown, receipt, summary };
+  return { price, currencyAndUnit, receipt, summary };
 }
 
 /**
@@ -127,10 +110,10 @@ export function descriptionOf(
  * @param columns the series, from its first point if a summary is requested
  */
 function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Columns): Contents {
-  const { options, range } = context.plan;
+  const { options, days } = context.plan;
   const { price, outcome } = planned;
   const conversion = outcome?.conversion ?? null;
-  const observed = options.includeSeries ? observe(since(columns, range.from), conversion) : null;
+  const observed = options.includeSeries ? observe(since(columns, days.first), conversion) : null;
   const summary = options.includeSummary ? summaryIn(context, planned, columns) : null;
   return {
     ...descriptionOf(context, planned, summary, observed?.withoutRate ?? 0),
@@ -138,63 +121,10 @@ function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Colu
   };
 }
 
-/** The request that an answer is written for. */
-export interface AnswerWork {
-  /** Cancels the reads of the response. Created on first use. */
-  readonly signal: AbortSignal;
-  /**
-   * Takes memory from the budget of `HELD_BYTES_MAX` until the response ends. Call it before the
-   * memory is allocated.
-   * @param of the object in this memory, if several requests hold the same
-   * @returns false if the budget, or the share of the principal, has no room
-   */
-  hold(bytes: number, of?: object): boolean;
-  /** Most bytes that `hold` can grant. */
-  readonly holdMax: number;
-}
-
-/** The refusal of an answer for which `hold` has no room. */
-export const memoryInUse = (): Problem =>
-  new Problem(
-    'overloaded',
-    'Answers that are not read yet take the memory for this one; read them, or try again after ' +
-      'Retry-After',
-  );
-
-/** The sources of the records of a response, at one revision. */
-export interface RecordContext extends RenderContext {
-  readonly revision: string;
-  readonly series: SeriesSource;
-  /** Most prices whose series one statement reads. */
-  readonly pricesPerStatement: number;
-  /** Most cells of a wide table. */
-  readonly wideCellsMax: number;
-  readonly work: AnswerWork;
-}
-
-/** The members of `$metadata`, in this order. */
-export interface Metadata {
-  readonly market: string;
-  /** The revision of the response, in wire format. */
-  readonly revision: string;
-  readonly asOf: string;
-  readonly count: number;
-  readonly nextCursor: string | null;
-  readonly warnings: readonly Warning[];
-}
-
-/** An answer whose prices are selected; its series are read while its bytes are written. */
-export interface Answer {
-  readonly metadata: Metadata;
-  /** The prices of the page, in the order of their codes. */
-  readonly records: readonly PlannedPrice[];
-  readonly context: RecordContext;
-}
-
 /** Writes an answer in one format, in slices. */
 export interface Writer {
   /** The bytes before the first record. */
-  readonly head: (answer: Answer) => Iterable<Buffer>;
+  readonly start: (answer: Answer) => Iterable<Buffer>;
   /** The bytes of one record. */
   readonly record: (context: RenderContext, contents: Contents) => Iterable<Buffer>;
   /** The bytes between two records. */
@@ -210,18 +140,18 @@ const PRICES_AT_FIRST = 4;
 const POINTS_PER_STATEMENT = 16_384;
 
 /** Number of prices in the first statement; a bounded range limits their points. */
-function firstStep(days: number, most: number): number {
+function firstStep(days: number, pricesMax: number): number {
   const wanted = Math.floor(POINTS_PER_STATEMENT / days);
-  return Math.max(1, Math.min(most, Math.max(PRICES_AT_FIRST, wanted)));
+  return Math.max(1, Math.min(pricesMax, Math.max(PRICES_AT_FIRST, wanted)));
 }
 
 const NO_COLUMNS: Columns = new ColumnsBuilder().finish();
 const NO_SERIES: ReadonlyMap<number, Columns> = new Map();
 
 /** Number of prices in the next statement, from the points of the previous one. */
-function nextStep(prices: number, points: number, most: number): number {
+function nextStep(prices: number, points: number, pricesMax: number): number {
   const wanted = Math.floor((prices * POINTS_PER_STATEMENT) / Math.max(points, 1));
-  return Math.max(1, Math.min(most, 2 * prices, wanted));
+  return Math.max(1, Math.min(pricesMax, 2 * prices, wanted));
 }
 
 const pointsIn = (series: ReadonlyMap<number, Columns>): number => {
@@ -230,16 +160,25 @@ const pointsIn = (series: ReadonlyMap<number, Columns>): number => {
   return points;
 };
 
+/** The points that the records of a plan need. */
+function rangeOf({ days, options }: Plan): SeriesRange {
+  const { includeSummary, aggregate, currency, lastObservations } = options;
+  // A summary needs points before the requested days, but none after them.
+  if (includeSummary) return { days: { first: -Infinity, last: days.last }, last: null };
+  // The receipt of a conversion counts all points without a rate.
+  const isCut = aggregate === null && currency === null;
+  return { days, last: isCut ? lastObservations : null };
+}
+
 /** The contents of all records, in order. Series are read in chunks of a few prices. */
 export async function* contentsOfAll(
   context: RecordContext,
   prices: readonly PlannedPrice[],
 ): AsyncGenerator<Contents> {
-  const { plan, revision, work, pricesPerStatement: most } = context;
+  const { plan, revision, work, pricesPerStatement: pricesMax } = context;
   const { includeSeries, includeSummary } = plan.options;
-  // A summary needs points before the range, but none after it.
-  const range = includeSummary ? { from: null, to: plan.range.to } : plan.range;
-  let step = firstStep(daysIn(range), most);
+  const range = rangeOf(plan);
+  let step = firstStep(Math.min(daysIn(range.days), range.last ?? Infinity), pricesMax);
   for (let start = 0; start < prices.length; ) {
     const chunk = prices.slice(start, start + step);
     const ids = chunk.map((each) => each.price.id);
@@ -251,6 +190,6 @@ export async function* contentsOfAll(
       yield contentsOf(context, planned, series.get(planned.price.id) ?? NO_COLUMNS);
     }
     start += chunk.length;
-    step = nextStep(chunk.length, pointsIn(series), most);
+    step = nextStep(chunk.length, pointsIn(series), pricesMax);
   }
 }

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Unit } from '../../conversion/units.ts';
-import { type Head, numberIn, requireCommit } from '../../db/revisions.ts';
+import { type DataRevision, numberIn, requireCommit } from '../../db/revisions.ts';
 import type {
   Currency,
   Database,
@@ -23,14 +23,14 @@ export interface References {
 /** A unit, for conversion and as records show it. */
 export interface UnitReference {
   readonly unit: Unit;
-  readonly shown: { readonly id: string; readonly name: string; readonly symbol: string };
+  readonly member: { readonly id: string; readonly name: string; readonly symbol: string };
   /** Code of UNECE Recommendation 20, if the unit has one. */
   readonly rec20: string | null;
 }
 
 export interface CurrencyReference {
   readonly id: number;
-  readonly shown: {
+  readonly member: {
     readonly id: string;
     readonly name: string;
     readonly iso: string;
@@ -74,7 +74,7 @@ async function loadReferences(db: Kysely<Database>, revision: string): Promise<R
         each.id,
         {
           unit: each,
-          shown: { id: each.uuid, name: each.name, symbol: each.symbol },
+          member: { id: each.uuid, name: each.name, symbol: each.symbol },
           rec20: each.rec20,
         },
       ]),
@@ -84,17 +84,17 @@ async function loadReferences(db: Kysely<Database>, revision: string): Promise<R
         each.id,
         {
           id: each.id,
-          shown: { id: each.uuid, name: each.name, iso: each.iso, symbol: each.symbol },
+          member: { id: each.uuid, name: each.name, iso: each.iso, symbol: each.symbol },
         },
       ]),
     ),
   };
 }
 
-/** Reads the reference data at the revision of a head, which never changes. */
+/** Reads the reference data at a data revision, which never changes. */
 export type ReferenceReader = (
   db: Kysely<Database>,
-  head: Pick<Head, 'epoch' | 'reference'>,
+  data: Pick<DataRevision, 'epoch' | 'reference'>,
 ) => Promise<References>;
 
 /** A reader with an LRU cache. @param entries most cached revisions */

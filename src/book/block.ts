@@ -1,5 +1,5 @@
 import { type Columns, columnSlice } from '../conversion/columns.ts';
-import { calendarDay } from '../std/days.ts';
+import { calendarDay, type Days } from '../std/days.ts';
 import type { CacheEntry } from './budget.ts';
 
 const DAY_MICROS = 86_400_000_000;
@@ -40,7 +40,7 @@ export class Block {
   readonly #lag: number | Float64Array;
   readonly #corrections: number | Int32Array;
   readonly bytes: number;
-  /** Its cached `Fragment` and `DeflatedBlock` entries, by key. */
+  /** Its cached `Fragment` entries, by key. */
   cache: Map<string, CacheEntry> | null = null;
   /** True if no edition holds it any more, so that nothing of it is cached. */
   isOutdated = false;
@@ -137,12 +137,6 @@ export function columnsOfBlock(block: Block): Columns {
 
 /** Fewest points of a block that another follows. A block ends with a calendar year. */
 const BLOCK_POINTS = 200;
-
-/** Inclusive bounds as days counted from 2000-01-01. */
-export interface Days {
-  readonly first: number;
-  readonly last: number;
-}
 
 /** Points of a block, from one index up to another. */
 export interface BlockRange {

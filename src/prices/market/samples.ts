@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { MARKETS, type Market } from '../../catalog/markets.ts';
-import { type Head, numberIn, requireCommit } from '../../db/revisions.ts';
+import { type DataRevision, numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { SEED_FORMAT } from '../../db/seed/format.ts';
 import { cachedByRevision } from '../../db/shared-work.ts';
@@ -30,8 +30,8 @@ async function samplesOf(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Reads the ids of the sample prices of a market at the revision of a head. */
-export type SamplesReader = (market: Market, head: Head) => Promise<ReadonlySet<number>>;
+/** Reads the ids of the sample prices of a market at a data revision. */
+export type SamplesReader = (market: Market, data: DataRevision) => Promise<ReadonlySet<number>>;
 
 /** Cached sets of ids: the newest of each market, and one before. */
 const CACHED = 2 * MARKETS.length;

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
-import { commitIdOf, numberIn, numberOf, requireCommit } from '../db/revisions.ts';
-import type { Database } from '../db/schema.ts';
-import { cachedByRevision } from '../db/shared-work.ts';
-import { type CurrencyRates, currencyRates, type RateTable } from './rate-table.ts';
+import { type CurrencyRates, currencyRates, type RateTable } from '../../conversion/rate-table.ts';
+import { commitIdOf, numberIn, numberOf, requireCommit } from '../../db/revisions.ts';
+import type { Database } from '../../db/schema.ts';
+import { cachedByRevision } from '../../db/shared-work.ts';
 
 /** The source of exchange rates of an answer. */
 export interface RateSource {

@@ -3,9 +3,8 @@ import type { FilterName } from '../../catalog/dimensions.ts';
 import type { MarketSlug } from '../../catalog/markets.ts';
 import { codeKey, matchKey } from '../../catalog/match-key.ts';
 import { instantOf } from '../../db/instant.ts';
-import { type Head, numberIn, requireCommit } from '../../db/revisions.ts';
+import { type DataRevision, numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { Problem, shown, type WarningCode } from '../../errors.ts';
 import { Slice } from '../../std/turns.ts';
 import { namesPast } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -13,7 +12,7 @@ import type { LazyDatabase, SelectedPrice } from './query.ts';
 import type { VocabularyReader } from './vocabulary.ts';
 
 /** A price that was added after a revision. */
-interface LaterPrice {
+export interface LaterPrice {
   readonly code: string;
   /** The revision that added it, as on the wire, and when it was committed (RFC 3339). */
   readonly revision: string;
@@ -39,36 +38,6 @@ export async function laterPrices(
   return new Map(
     rows.map(({ key, ...price }) => [key, { ...price, committedAt: instantOf(price.committedAt) }]),
   );
-}
-
-/** A warning in `$metadata.warnings`. */
-export interface Warning {
-  readonly code: WarningCode;
-  readonly pointer: string;
-  readonly detail: string;
-  readonly suggestions: readonly string[];
-  /** Set for `not_yet_existing`: the code as published, and the commit that added the price. */
-  readonly priceCode?: string;
-  readonly existsSinceRevision?: string;
-  readonly existsSince?: string;
-  /**
-   * Set for `rates_missing`: the currency, the days of the points without a rate, and its newest
-   * rate. The days are null if no point is requested. The newest rate is null if there is none.
-   * The first stretches of days without a rate, with their requested points, and the number of
-   * further stretches.
-   */
-  readonly currency?: string;
-  readonly firstDateWithoutRate?: string | null;
-  readonly lastDateWithoutRate?: string | null;
-  readonly lastDateWithRate?: string | null;
-  readonly pointsWithoutRate?: number;
-  readonly pointsRequested?: number;
-  readonly stretchesWithoutRate?: readonly {
-    readonly firstDate: string;
-    readonly lastDate: string;
-    readonly points: number;
-  }[];
-  readonly moreStretches?: number;
 }
 
 /** A value of a request that matches nothing in its market. */
@@ -118,7 +87,7 @@ async function marketsOf(
 async function foreignCodes(
   lazyDb: LazyDatabase,
   { market, options }: Plan,
-  { revision }: Head,
+  { revision }: DataRevision,
   missing: readonly UnmatchedItem[],
 ) {
   if (missing.length === 0) return null;
@@ -133,18 +102,18 @@ export async function unmatchedIn(
   lazyDb: LazyDatabase,
   vocabularies: VocabularyReader,
   plan: Plan,
-  head: Head,
+  data: DataRevision,
   found: readonly SelectedPrice[],
 ): Promise<readonly Unmatched[]> {
   const codes = new Set(found.map((each) => codeKey(each.code)));
   const missing = unknownItems('codes', plan.codes ?? [], (code) => codes.has(codeKey(code)));
   if (plan.lists.length === 0 && missing.length === 0) return [];
-  const vocabulary = await vocabularies(plan.market, head);
+  const vocabulary = await vocabularies(plan.market, data);
   for (const { name, values } of plan.lists) {
     const { keys } = vocabulary.of(name);
     missing.push(...unknownItems(name, values, (value) => keys.has(matchKey(value))));
   }
-  const foreign = plan.codes && (await foreignCodes(lazyDb, plan, head, missing));
+  const foreign = plan.codes && (await foreignCodes(lazyDb, plan, data, missing));
   const names = foreign && (await vocabulary.codes());
   const slice = new Slice();
   const unmatched: Unmatched[] = [];
@@ -161,56 +130,4 @@ export async function unmatchedIn(
     if (isSuggested) await slice.yieldIfOver();
   }
   return unmatched;
-}
-
-function notYetExisting(pointer: string, { code, revision, committedAt }: LaterPrice): Warning {
-  const since = `it exists since ${committedAt} (revision ${revision})`;
-  return {
-    code: 'not_yet_existing',
-    pointer,
-    detail: `"${code}" did not exist yet at the requested revision; ${since}`,
-    suggestions: [],
-    priceCode: code,
-    existsSinceRevision: revision,
-    existsSince: committedAt,
-  };
-}
-
-/**
- * The warnings for unmatched values. For a code that was added later, the warning names the
- * revision that added it. For a code of another market, the warning names that market only if the
- * credential may read it.
- */
-export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): Warning[] {
-  const { slug } = plan.market;
-  return unmatched.map(({ list, index, value, suggestions: near, elsewhere, later }) => {
-    const pointer = `/filters/${list}/${index}`;
-    if (later !== null) return notYetExisting(pointer, later);
-    const isReadable = elsewhere !== null && plan.readableMarkets.includes(elsewhere);
-    const suggestions = isReadable ? [] : near;
-    const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
-    const detail = isReadable
-      ? `"${shown(value)}" is a code of ${elsewhere}; ask /v3/prices/${elsewhere} for it`
-      : `"${shown(value)}" matches nothing in ${slug}${hint}`;
-    return { code: 'unmatched_value', pointer, detail, suggestions };
-  });
-}
-
-/**
- * Rejects unmatched values if the plan is strict.
- * @throws Problem `validation_failed` with the pointers of the warnings
- */
-export function checkStrict({ options }: Plan, warnings: readonly Warning[]): void {
-  const unmatched = warnings.filter(({ code }) => code === 'unmatched_value');
-  if (!options.strict || unmatched.length === 0) return;
-  const errors = unmatched.map(({ pointer, detail }) => ({
-    pointer,
-    code: 'unmatched_value' as const,
-    detail,
-  }));
-  throw new Problem(
-    'validation_failed',
-    'With strict every value must match; errors names those that do not',
-    { errors },
-  );
 }

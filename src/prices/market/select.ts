@@ -1,4 +1,4 @@
-import type { Head } from '../../db/revisions.ts';
+import type { DataRevision } from '../../db/revisions.ts';
 import { Problem } from '../../errors.ts';
 import { Semaphore } from '../../std/semaphore.ts';
 import { isConverting } from '../plan/options.ts';
@@ -11,8 +11,8 @@ import {
   type SelectedPrice,
   selectionOf,
 } from './query.ts';
+import { type Unmatched, unmatchedIn } from './unmatched.ts';
 import type { VocabularyReader } from './vocabulary.ts';
-import { type Unmatched, unmatchedIn } from './warnings.ts';
 
 /** Most large reads that wait: each holds an admission slot. */
 export const LARGE_WAITING_MAX = 16;
@@ -48,22 +48,22 @@ export class ReadLimit {
 }
 
 /** The result of the filters of a plan. */
-export interface Selected {
+export interface Selection {
   readonly prices: readonly SelectedPrice[];
   /** Values that match nothing. */
   readonly unmatched: readonly Unmatched[];
 }
 
 /**
- * Selects the prices of a plan at the revision of a head. If no warning depends on the other
+ * Selects the prices of a plan at a data revision. If no warning depends on the other
  * prices, it may select only those of the page and one more.
  */
 export type Selector = (
   lazyDb: LazyDatabase,
   plan: Plan,
-  head: Head,
+  data: DataRevision,
   signal: () => AbortSignal,
-) => Promise<Selected>;
+) => Promise<Selection>;
 
 /** A selection of more prices is large. */
 const LARGE = 2_000;
@@ -74,7 +74,7 @@ const LARGE = 2_000;
  */
 function codeRangeOf({ codes, options, page: { after, limit } }: Plan): CodeRange {
   if (codes !== null || isConverting(options)) return ALL_CODES;
-  return { after: after?.code ?? null, most: limit === null ? null : limit + 1 };
+  return { after: after?.code ?? null, pricesMax: limit === null ? null : limit + 1 };
 }
 
 /**
@@ -88,23 +88,23 @@ export function sqlSelector(
   const largeReads = new ReadLimit(1, LARGE_WAITING_MAX);
   /** Markets with a large selection so far. */
   const large = new Set<string>();
-  return async (lazyDb, plan, head, signal) => {
+  return async (lazyDb, plan, data, signal) => {
     const { slug } = plan.market;
     const range = codeRangeOf(plan);
-    const withUnmatched = async (prices: readonly SelectedPrice[]): Promise<Selected> => {
-      return { prices, unmatched: await unmatchedIn(lazyDb, vocabularies, plan, head, prices) };
+    const withUnmatched = async (prices: readonly SelectedPrice[]): Promise<Selection> => {
+      return { prices, unmatched: await unmatchedIn(lazyDb, vocabularies, plan, data, prices) };
     };
-    const cached = await marketPrices(plan.market, head);
+    const cached = await marketPrices(plan.market, data);
     if (cached !== null) {
-      const vocabulary = plan.lists.length === 0 ? null : await vocabularies(plan.market, head);
+      const vocabulary = plan.lists.length === 0 ? null : await vocabularies(plan.market, data);
       return withUnmatched(cached.select(plan, vocabulary, range));
     }
-    const read = async (): Promise<Selected> => {
-      const prices = await selectionOf(lazyDb(), plan, head.revision, range).execute();
+    const read = async (): Promise<Selection> => {
+      const prices = await selectionOf(lazyDb(), plan, data.revision, range).execute();
       if (prices.length > LARGE) large.add(slug);
       return withUnmatched(prices);
     };
-    const mayBeLarge = plan.codes === null && range.most === null && large.has(slug);
+    const mayBeLarge = plan.codes === null && range.pricesMax === null && large.has(slug);
     return mayBeLarge ? largeReads.run(read, signal()) : read();
   };
 }

@@ -1,15 +1,25 @@
 import type { Columns } from '../../conversion/columns.ts';
-import type { DateRange } from '../plan/plan.ts';
+import type { Days } from '../../std/days.ts';
+
+/** The points of a series that an answer needs. */
+export interface SeriesRange {
+  readonly days: Days;
+  /**
+   * Number of last points on these days, if nothing else of the answer depends on the others; null
+   * for all. A reader may return more.
+   */
+  readonly last: number | null;
+}
 
 /**
- * Reads the series of prices within a range at a revision, by price id. The one interface to
- * points: the database and the price book implement it. A price without points in the range is
- * absent from the map. Scaled integers are exact in a double, because a point has at most 15
- * significant digits. Microseconds are exact, because years are 1800 to 2199.
+ * Reads the series of prices at a revision, by price id. The one interface to points: the database
+ * and the price book implement it. A price without points on the days is absent from the map.
+ * Scaled integers are exact in a double, because a point has at most 15 significant digits.
+ * Microseconds are exact, because years are 1800 to 2199.
  */
 export type SeriesSource = (
   priceIds: readonly number[],
-  range: DateRange,
+  wanted: SeriesRange,
   revision: string,
   signal: AbortSignal,
 ) => Promise<ReadonlyMap<number, Columns>>;

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import type { Market } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
-import type { Head } from '../../db/revisions.ts';
+import type { DataRevision } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import type { ListFilter } from '../plan/plan.ts';
 import {
@@ -47,13 +47,13 @@ class MarketPrices {
   select(
     { codes, lists }: PriceFilters,
     vocabulary: Vocabulary | null,
-    { after, most }: CodeRange = ALL_CODES,
+    { after, pricesMax }: CodeRange = ALL_CODES,
   ): readonly SelectedPrice[] {
     const conditions =
       vocabulary === null ? [] : lists.map((each) => conditionOf(each, vocabulary));
     const selected: SelectedPrice[] = [];
     for (const price of codes === null ? this.#prices : this.#withCodes(codes)) {
-      if (selected.length === most) break;
+      if (selected.length === pricesMax) break;
       // Codes are ASCII, so that their order is the same here as in the database.
       if (after !== null && price.code <= after) continue;
       if (conditions.every((holds) => holds(price))) selected.push(price);
@@ -79,8 +79,11 @@ const CACHED_PRICES_MAX = 10_000;
 /** Markets and revisions that were requested once. */
 const REQUESTED_ONCE = 256;
 
-/** Returns the prices of a market at the revision of a head; null if the database has to select. */
-export type MarketPricesReader = (market: Market, head: Head) => Promise<MarketPrices | null>;
+/** Returns the prices of a market at a data revision; null if the database has to select. */
+export type MarketPricesReader = (
+  market: Market,
+  data: DataRevision,
+) => Promise<MarketPrices | null>;
 
 /**
  * A reader with an LRU cache. It loads a market at the second request for a revision, because a
@@ -95,7 +98,7 @@ export function marketPricesReader(shared: Kysely<Database>): MarketPricesReader
   const large = new Set<string>();
   const load = async (market: Market, revision: string): Promise<MarketPrices | null> => {
     const all = { market, codes: null, lists: [] };
-    const range = { after: null, most: MARKET_PRICES_MAX + 1 };
+    const range = { after: null, pricesMax: MARKET_PRICES_MAX + 1 };
     const prices = await selectionOf(shared, all, revision, range).execute();
     if (prices.length <= MARKET_PRICES_MAX) return new MarketPrices(prices);
     large.add(market.slug);

@@ -11,12 +11,12 @@ import {
 } from '../../conversion/rate-table.ts';
 import { numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
-import { dayOf, dayText } from '../../std/days.ts';
+import { boundText, type Days, dayOf, dayText } from '../../std/days.ts';
+import type { SelectedPrice } from '../market/query.ts';
+import type { References } from '../market/references.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { SelectedPrice } from '../select/query.ts';
-import type { References } from '../select/references.ts';
-import type { Warning } from '../select/warnings.ts';
-import type { PlannedPrice, RatesOfPrice, Targets } from './outcomes.ts';
+import type { PlannedPrice, RatesOfPrice, Targets } from './conversions.ts';
+import { ratesMissing, type SegmentPoints, type Stretch, type Warning } from './warnings.ts';
 
 /** The prices of a request in one pair of currencies, whose points a reader counts. */
 interface PricesToCount {
@@ -24,13 +24,8 @@ interface PricesToCount {
   readonly segments: readonly Segment[];
 }
 
-/** The requested points of some prices within a segment: their number, and first and last day. */
-export interface SegmentPoints {
-  /** In days since 2000-01-01. */
-  readonly first: number;
-  readonly last: number;
-  readonly points: number;
-}
+/** The days and options that decide which points are requested. */
+export type RequestedDays = Pick<Plan, 'days' | 'options'>;
 
 /** The requested points of some prices. */
 interface RequestedPoints {
@@ -47,19 +42,19 @@ interface RequestedPoints {
  */
 export type MissingReader = (
   toCount: PricesToCount,
-  plan: Pick<Plan, 'range' | 'options'>,
+  plan: RequestedDays,
   revision: string,
   always: boolean,
 ) => Promise<RequestedPoints>;
 
 /** The days that requested points of a price may have, without a query. */
-function requestedDays({ range, options }: Plan, price: SelectedPrice) {
-  const to = range.to === null ? Number.POSITIVE_INFINITY : dayOf(range.to);
-  // A summary needs points before the range.
-  const isUnbounded = range.from === null || options.includeSummary;
-  const first = isUnbounded || range.from === null ? Number.NEGATIVE_INFINITY : dayOf(range.from);
-  const newest = price.last_date === null ? Number.NEGATIVE_INFINITY : dayOf(price.last_date);
-  return { first, last: Math.min(to, newest) };
+function requestedDays({ days, options }: Plan, price: SelectedPrice): Days {
+  const newest = price.last_date === null ? -Infinity : dayOf(price.last_date);
+  // A summary needs points before the requested days.
+  return {
+    first: options.includeSummary ? -Infinity : days.first,
+    last: Math.min(days.last, newest),
+  };
 }
 
 /** Legs of the same currencies differ: sample rates convert sample prices only. */
@@ -98,7 +93,7 @@ function legsReader({ ratesOf, references, targets }: RatesInUse) {
     if (id === rates?.base.id) return null;
     const unrated = rates === null ? withoutSource : unratedOf(rates);
     const found = rates?.currencies.get(id) ?? unrated.get(id);
-    const leg = found ?? withoutRates(references.currencies.get(id)?.shown.iso ?? '');
+    const leg = found ?? withoutRates(references.currencies.get(id)?.member.iso ?? '');
     if (found === undefined) unrated.set(id, leg);
     return leg;
   };
@@ -151,13 +146,6 @@ function pairsOf(
   return [...found.values()];
 }
 
-/** Consecutive days without a rate of a currency, with the requested points on them. */
-interface Stretch {
-  readonly first: number;
-  readonly last: number;
-  readonly on: SegmentPoints;
-}
-
 /** The points of two disjoint groups within a segment or stretch. */
 export const joinedPoints = (one: SegmentPoints, other: SegmentPoints): SegmentPoints => ({
   first: Math.min(one.first, other.first),
@@ -207,57 +195,6 @@ interface LackingCurrency {
   readonly stretches: Stretch[];
 }
 
-/** Most stretches that a warning lists: several warnings have to fit the header `x-warnings`. */
-const STRETCHES_MAX = 5;
-
-const APPLIES = 'a rate applies to its own day and the 7 days after it';
-
-/** Words for the stretches of a warning: `2026-01-05 (1), 2026-03-01 to 2026-03-09 (7)`. */
-function stretchesText(listed: Required<Warning>['stretchesWithoutRate'], more: number): string {
-  const texts = listed.map(({ firstDate, lastDate, points }) => {
-    const days = firstDate === lastDate ? firstDate : `${firstDate} to ${lastDate}`;
-    return `${days} (${points})`;
-  });
-  return `${texts.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-/** The warning about one currency. */
-function warningOf(source: string, rates: CurrencyRates, lacking: LackingCurrency): Warning {
-  const { iso } = rates;
-  const stretches = joinedStretches(lacking.stretches);
-  const missing = stretches.reduce((sum, { on }) => sum + on.points, 0);
-  const listed = stretches.slice(0, STRETCHES_MAX).map(({ on: { first, last, points } }) => ({
-    firstDate: dayText(first),
-    lastDate: dayText(last),
-    points,
-  }));
-  const more = stretches.length - listed.length;
-  const newest = hasAnyRate(rates) ? dayText(rates.lastDay) : null;
-  const text = stretchesText(listed, more);
-  const needed = missing === 0 ? '' : `; ${missing} requested points need one: ${text}`;
-  const isWithheld = lacking.kind === 'withheld';
-  const none = isWithheld
-    ? 'for prices that are not samples, as its rates are invented: load published ones'
-    : 'at all';
-  const detail =
-    newest === null
-      ? `${source} has no rate of ${iso} ${none}${needed}`
-      : `${source} has no rate of ${iso} for ${missing} of ${lacking.points} requested points: ` +
-        `${text}; its newest one is of ${newest}, and ${APPLIES}`;
-  const [begin, end] = [stretches[0], stretches.at(-1)];
-  return {
-    ...{ code: 'rates_missing', pointer: '/options/currency', detail, suggestions: [] },
-    currency: iso,
-    firstDateWithoutRate: begin ? dayText(begin.on.first) : null,
-    lastDateWithoutRate: end ? dayText(end.on.last) : null,
-    lastDateWithRate: newest,
-    pointsWithoutRate: missing,
-    pointsRequested: lacking.points,
-    stretchesWithoutRate: listed,
-    moreStretches: more,
-  };
-}
-
 /** The currencies that lack a rate, with the requested points that need it. */
 class Lacking {
   readonly #currencies = new Map<CurrencyRates, LackingCurrency>();
@@ -291,7 +228,9 @@ class Lacking {
     return [...this.#currencies]
       .filter(([leg, { stretches }]) => stretches.length > 0 || !hasAnyRate(leg))
       .sort(([{ iso: a }], [{ iso: b }]) => (a < b ? -1 : a > b ? 1 : 0))
-      .map(([leg, lacking]) => warningOf(source, leg, lacking));
+      .map(([leg, lacking]) =>
+        ratesMissing(source, leg, lacking, joinedStretches(lacking.stretches)),
+      );
   }
 }
 
@@ -360,8 +299,6 @@ export async function withMissingRates(
   return { planned: refusedOf(planned, unconvertible), warnings };
 }
 
-type PlanRange = Pick<Plan, 'range'>;
-
 /** A day as a PostgreSQL date. */
 const dateText = (day: number): string =>
   Number.isFinite(day) ? dayText(day) : day < 0 ? '-infinity' : 'infinity';
@@ -377,9 +314,9 @@ function endOf(
   revision: string,
 ): RawBuilder<string | null> {
   const order = sql.raw(which === 'first' ? 'asc' : 'desc');
-  const most = sql.raw(which === 'first' ? 'least' : 'greatest');
+  const pick = sql.raw(which === 'first' ? 'least' : 'greatest');
   const at = numberIn(revision);
-  return sql`${most}(
+  return sql`${pick}(
     (select s.date from series as s where s.price_id = price.id and s.date between ${from} and ${to}
       and s.revision <= ${at} order by s.date ${order} limit 1),
     (select h.date from series_history as h where h.price_id = price.id
@@ -388,9 +325,9 @@ function endOf(
 }
 
 /** The days of the series of prices `price`: id and day. It reads two indexes only. */
-function seriesDays({ range }: PlanRange, revision: string) {
-  const from = sql`coalesce(${range.from}::date, '-infinity')`;
-  const to = sql`coalesce(${range.to}::date, 'infinity')`;
+function seriesDays({ first, last }: Days, revision: string) {
+  const from = sql`coalesce(${boundText(first)}::date, '-infinity')`;
+  const to = sql`coalesce(${boundText(last)}::date, 'infinity')`;
   const at = numberIn(revision);
   return sql`
     select price.id, s.date from price join series as s on s.price_id = price.id
@@ -405,8 +342,8 @@ const FIRST_OF_ALL = sql`date '-infinity'`;
 const monthsBack = (span: string) => sql`(latest.day - ${sql.lit(span)}::interval)::date`;
 
 /** The days that the figures of a summary need, before some day: id and day. */
-function summaryDays(before: string | null, { range }: PlanRange, revision: string) {
-  const to = sql`coalesce(${range.to}::date, 'infinity')`;
+function summaryDays(before: string | null, last: number, revision: string) {
+  const to = sql`coalesce(${boundText(last)}::date, 'infinity')`;
   return sql`select distinct price.id, needed.day
     from price
       cross join lateral (select ${endOf('last', FIRST_OF_ALL, to, revision)} as day) as latest
@@ -420,14 +357,14 @@ function summaryDays(before: string | null, { range }: PlanRange, revision: stri
 }
 
 /** The requested points of prices `price`, each once: id and day. */
-function requestedPoints(plan: Parameters<MissingReader>[1], revision: string) {
-  const { includeSeries, includeSummary } = plan.options;
-  const { from } = plan.range;
-  // The range of the series contains what a summary needs, except what is before it.
+function requestedPoints({ days, options }: RequestedDays, revision: string) {
+  const { includeSeries, includeSummary } = options;
+  const from = boundText(days.first);
+  // The series contains what a summary needs, except what is before it.
   const isBefore = includeSummary && !(includeSeries && from === null);
   const parts = [
-    ...(includeSeries ? [seriesDays(plan, revision)] : []),
-    ...(isBefore ? [summaryDays(includeSeries ? from : null, plan, revision)] : []),
+    ...(includeSeries ? [seriesDays(days, revision)] : []),
+    ...(isBefore ? [summaryDays(includeSeries ? from : null, days.last, revision)] : []),
   ];
   return sql.join(parts, sql` union all `);
 }
@@ -435,13 +372,13 @@ function requestedPoints(plan: Parameters<MissingReader>[1], revision: string) {
 /** The prices with points that may be requested outside of every segment with rates. */
 function uncoveredPrices(
   priceIds: readonly number[],
-  { range, options }: Parameters<MissingReader>[1],
+  { days, options }: RequestedDays,
   revision: string,
 ) {
-  // A summary needs points before the range.
-  const first = options.includeSummary ? null : range.from;
+  // A summary needs points before the requested days.
+  const first = options.includeSummary ? null : boundText(days.first);
   const from = sql`coalesce(${first}::date, '-infinity')`;
-  const to = sql`coalesce(${range.to}::date, 'infinity')`;
+  const to = sql`coalesce(${boundText(days.last)}::date, 'infinity')`;
   return sql`select price.id from unnest(${[...priceIds]}::integer[]) as price (id)
     cross join lateral (select ${endOf('first', from, to, revision)} as first,
       ${endOf('last', from, to, revision)} as last) as days
@@ -461,7 +398,7 @@ interface CountRow {
 /** The statement that counts requested points by segment. */
 const countStatement = (
   { priceIds, segments }: PricesToCount,
-  plan: Parameters<MissingReader>[1],
+  plan: RequestedDays,
   revision: string,
   always: boolean,
 ) => sql<CountRow>`

@@ -1,0 +1,248 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { PriceBook } from '../../book/book.ts';
+import type { OpenBook } from '../../book/open.ts';
+import { codeKey } from '../../catalog/match-key.ts';
+import type { NewestRevision } from '../../db/newest-revision.ts';
+import { revisionText } from '../../db/revisions.ts';
+import { type Answer, answerAt, type Readers } from '../../prices/answer/answer.ts';
+import { MIN_REVISION_UNKNOWN } from '../../prices/answer/warnings.ts';
+import { laterPrices } from '../../prices/market/unmatched.ts';
+import { namesPast } from '../../prices/plan/options.ts';
+import { answerKey, type Plan, type RequestOrigin } from '../../prices/plan/plan.ts';
+import type { Snapshot } from '../../prices/snapshot.ts';
+import { checkAnswer, writeAnswer } from '../../prices/write/formats.ts';
+import { type Body, BodyStream, batched } from '../../std/body.ts';
+import { UNHELD_BYTES } from '../../std/held-bytes.ts';
+import type { CodingPreference } from '../../std/negotiation.ts';
+import { VERSION } from '../../std/program.ts';
+import { turn } from '../../std/turns.ts';
+import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
+import { priceHeaders } from './price-headers.ts';
+import {
+  cacheHeaders,
+  coded,
+  codingOf,
+  etagMatch,
+  type Payload,
+  sendPayload,
+  tagOf,
+  VARY,
+} from './send.ts';
+
+/** Everything that answers are made from. */
+export interface PriceStore {
+  /** Readers of the database, for prices that the book lacks. */
+  readonly readers: Readers;
+  /** Null if memory for prices is turned off, and so is `answers`. */
+  readonly book: PriceBook | null;
+  readonly answers: AnswerCache | null;
+}
+
+/** A request for prices. */
+export interface PriceQuery {
+  readonly origin: RequestOrigin;
+  /** See `requestKey`; null if the answer must not come from the cache. */
+  readonly key: string | null;
+  /** Returns the plan. @throws Problem for a request that breaks a rule */
+  readonly makePlan: () => Plan;
+}
+
+/**
+ * Answers a request for prices at the newest or the requested revision. POST, GET and HEAD send the
+ * same. A client may cache the response to a GET; a repeated GET is a 304 while nothing changed.
+ */
+export async function sendPrices(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  store: PriceStore,
+  query: PriceQuery,
+): Promise<FastifyReply> {
+  const { context, method } = request;
+  const { work } = context;
+  const kept = await keptAnswer(request, store, query);
+  if (kept !== null) return sendKept(request, reply, kept);
+  const plan = query.makePlan();
+  const resolved = await work.until(resolve(request, store, plan));
+  const { readers, snapshot, tag } = resolved;
+  const match = tag === null ? null : etagMatch(request, tag);
+  if (match === 'tag') return sendNotModified(reply, resolved);
+  const read = await work.until(answerAt(readers, plan, snapshot, context));
+  const answer = withUnknownMinRevision(read, request);
+  // Without a body nothing else would reject an answer that its format cannot hold.
+  if (method === 'HEAD' || match === 'any') await work.until(checkAnswer(answer));
+  // `If-None-Match: *` matches any answer, and the request was not rejected.
+  if (match === 'any') return sendNotModified(reply, resolved);
+  const headers = {
+    ...priceHeaders(request, answer.metadata, plan.format),
+    ...(tag === null ? UNTAGGED : cacheHeaders(tag)),
+  };
+  if (method === 'HEAD') return reply.headers(headers).send();
+  // An error before the first byte is sent as a problem, without these headers.
+  const payload = await startAnswer(resolved, answer);
+  reply.headers(headers);
+  if (store.answers === null || query.key === null || isUnknown(request)) {
+    return sendPayload(reply, payload);
+  }
+  const { newest } = resolved;
+  const origin = { plan, snapshot, newest, tag, headers };
+  return sendPayload(reply, store.answers.keep(query.key, origin, payload));
+}
+
+/** True if the answer warns about its `x-min-revision`, and so is of this request alone. */
+const isUnknown = ({ context }: FastifyRequest): boolean => context.unknownMinRevision !== null;
+
+/** The kept answer to a request; null without one. */
+async function keptAnswer(
+  request: FastifyRequest,
+  { answers, readers }: PriceStore,
+  { key, origin }: PriceQuery,
+): Promise<KeptAnswer | null> {
+  if (answers === null || key === null || isUnknown(request)) return null;
+  const { context } = request;
+  const { snapshot } = readers;
+  const kept = await context.work.until(answers.find(key, origin, () => context.newest, snapshot));
+  if (kept === null || kept.length <= UNHELD_BYTES) return kept;
+  // A slow reader retains a kept answer even after its eviction.
+  return context.hold(kept.length, kept) ? kept : null;
+}
+
+/** Sends a kept answer. */
+function sendKept(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { origin, coding, slices, length }: KeptAnswer,
+): FastifyReply {
+  const { tag } = origin;
+  if (tag !== null && etagMatch(request, tag) !== null) return sendNotModified(reply, origin);
+  reply.headers(origin.headers);
+  if (request.method === 'HEAD') {
+    reply.header('content-length', length);
+    if (coding !== null) reply.header('content-encoding', coding);
+    return reply.send();
+  }
+  return sendPayload(reply, { bytes: bodyPayload({ batches: [slices], bytes: length }), coding });
+}
+
+/** Sends a 304 with the headers of the cached response. */
+function sendNotModified(
+  reply: FastifyReply,
+  { snapshot, tag }: Pick<ResolvedRequest, 'snapshot' | 'tag'>,
+): FastifyReply {
+  reply.header('x-data-revision', revisionText(snapshot.data)).headers(cacheHeaders(tag ?? ''));
+  return reply.code(304).send();
+}
+
+/** Headers of a response that must not be cached. */
+const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
+
+/** The readers and the revision of an answer, before any price is read. */
+interface ResolvedRequest {
+  readonly readers: Readers;
+  readonly openBook: OpenBook | null;
+  readonly snapshot: Snapshot;
+  /** The newest revision of the request, or a later one. */
+  readonly newest: NewestRevision;
+  readonly wanted: CodingPreference;
+  /** The ETag; null if clients must not cache the answer. */
+  readonly tag: string | null;
+}
+
+/** Opens the price book or reads a snapshot, before any price is read. */
+async function resolve(
+  request: FastifyRequest,
+  { readers: database, book }: PriceStore,
+  plan: Plan,
+): Promise<ResolvedRequest> {
+  const requested = await request.context.newest;
+  const openBook = book && (await book.open(plan, requested));
+  const { readers, newest } = openBook ?? { readers: database, newest: requested };
+  const snapshot = await readers.snapshot(plan, newest);
+  const wanted = codingOf(request);
+  const resolved = { readers, openBook, snapshot, newest, wanted };
+  if (request.method === 'POST') return { ...resolved, tag: null };
+  // The book has the newest snapshot: there are no later prices.
+  const later = openBook === null ? await laterText(request, readers, plan, snapshot) : '';
+  const { data, rates } = snapshot;
+  const revisions = [revisionText(data), data.reference, later];
+  const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
+  const variant = [wanted.coding ?? '', ...(isUnknown(request) ? ['unknown'] : [])];
+  // Another version of the service may write other bytes.
+  return { ...resolved, tag: tagOf(VERSION, answerKey(plan), ...revisions, source, ...variant) };
+}
+
+/** The requested prices that were added after a past snapshot, as text; warnings name them. */
+async function laterText(
+  { context }: FastifyRequest,
+  { reads }: Readers,
+  { codes, market, options }: Plan,
+  { data }: Snapshot,
+): Promise<string> {
+  if (codes === null || !namesPast(options)) return '';
+  const db = reads.db(context.signal);
+  const later = await laterPrices(db, market.slug, data.revision, codes.map(codeKey));
+  return [...later]
+    .map(([key, { revision }]) => `${key}=${revision}`)
+    .toSorted()
+    .join(' ');
+}
+
+/** Adds the warning about an `x-min-revision` of another history. */
+function withUnknownMinRevision(answer: Answer, request: FastifyRequest): Answer {
+  if (!isUnknown(request)) return answer;
+  const { metadata } = answer;
+  return {
+    ...answer,
+    metadata: { ...metadata, warnings: [...metadata.warnings, MIN_REVISION_UNKNOWN] },
+  };
+}
+
+/** Number of records from which a response begins in an event-loop turn of its own. */
+const RECORDS_AT_ONCE = 1_000;
+
+/**
+ * The bytes of an answer in the preferred coding. The price book encodes it if it can, otherwise a
+ * writer does.
+ */
+async function startAnswer(
+  { openBook, snapshot, wanted }: ResolvedRequest,
+  answer: Answer,
+): Promise<Payload> {
+  if (answer.metadata.count > RECORDS_AT_ONCE) await turn();
+  const body = openBook?.body(answer, snapshot);
+  return coded(body ? bodyPayload(body) : await startBody(writeAnswer(answer)), wanted);
+}
+
+/** Slices produced before a response begins: the start, a record, and its points. */
+const SLICES_AHEAD = 3;
+
+/** Size up to which a response is produced completely before it is sent, with its length. */
+const BYTES_AHEAD = 65_536;
+
+/** The payload of a body: one buffer for a small body of known size. */
+function bodyPayload(body: Body): Buffer | BodyStream {
+  const { bytes, batches } = body;
+  if (bytes === null || bytes > BYTES_AHEAD || !Array.isArray(batches)) return new BodyStream(body);
+  const slices: readonly Buffer[] = batches.flat();
+  const [only] = slices;
+  return only !== undefined && slices.length === 1 ? only : Buffer.concat(slices);
+}
+
+/**
+ * Produces the first slices of a payload. It is one buffer if there are few slices, else a stream.
+ * A failure before the first byte is sent as a problem; a later one breaks the connection.
+ */
+async function startBody(slices: AsyncGenerator<Buffer>): Promise<Buffer | BodyStream> {
+  const first: Buffer[] = [];
+  for (let bytes = 0; first.length < SLICES_AHEAD || bytes < BYTES_AHEAD; ) {
+    const { value, done } = await slices.next();
+    if (done) return Buffer.concat(first);
+    first.push(value);
+    bytes += value.length;
+  }
+  return new BodyStream({ batches: batched(withFirst(first, slices)), bytes: null });
+}
+
+async function* withFirst(first: readonly Buffer[], rest: AsyncGenerator<Buffer>) {
+  yield* first;
+  yield* rest;
+}

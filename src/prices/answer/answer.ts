@@ -1,0 +1,209 @@
+import type { Kysely } from 'kysely';
+import { parameterPointer } from '../../contract/schemas/problem.ts';
+import type { Reads } from '../../db/reads.ts';
+import { type DataRevision, revisionText } from '../../db/revisions.ts';
+import type { Database } from '../../db/schema.ts';
+import { Problem } from '../../errors.ts';
+import { mapped } from '../../std/turns.ts';
+import type { LazyDatabase } from '../market/query.ts';
+import type { RatesReader } from '../market/rates.ts';
+import type { ReferenceReader, References } from '../market/references.ts';
+import type { SamplesReader } from '../market/samples.ts';
+import type { Selector } from '../market/select.ts';
+import type { VocabularyReader } from '../market/vocabulary.ts';
+import { cursorText } from '../plan/cursor.ts';
+import { canonicalText, type Plan } from '../plan/plan.ts';
+import type { SeriesSource } from '../series/collector.ts';
+import type { Snapshot, SnapshotReader } from '../snapshot.ts';
+import {
+  outcomesOf,
+  type PlannedPrice,
+  ratesByPrice,
+  sampleWarnings,
+  type Targets,
+  targetsOf,
+  vatWarnings,
+  withoutRefused,
+} from './conversions.ts';
+import { type MissingReader, withMissingRates } from './missing-rates.ts';
+import { unmatchedWarnings, type Warning } from './warnings.ts';
+
+/** The readers of an answer: prices, reference data, rates and series. */
+export interface Readers {
+  /** Reads data that requests share. An aborted request does not cancel it for the others. */
+  readonly db: Kysely<Database>;
+  /** Reads for one request. */
+  readonly reads: Reads;
+  readonly references: ReferenceReader;
+  readonly rates: RatesReader;
+  /** The configured source of exchange rates. */
+  readonly rateSource: string;
+  readonly snapshot: SnapshotReader;
+  readonly vocabularies: VocabularyReader;
+  readonly samples: SamplesReader;
+  readonly select: Selector;
+  readonly series: SeriesSource;
+  /** Finds requested points without a rate, for one request. */
+  readonly missing: (db: LazyDatabase) => MissingReader;
+  /** Most prices whose series one statement reads. */
+  readonly pricesPerStatement: number;
+  /** Most cells of a wide table. */
+  readonly wideCellsMax: number;
+}
+
+/** Plan, reference data and conversion targets of a response, at one revision. */
+export interface RenderContext {
+  readonly plan: Plan;
+  readonly references: References;
+  readonly targets: Targets;
+}
+
+/** The request that an answer is written for. */
+export interface AnswerWork {
+  /** Cancels the reads of the response. Created on first use. */
+  readonly signal: AbortSignal;
+  /**
+   * Takes memory from the budget of `HELD_BYTES_MAX` until the response ends. Call it before the
+   * memory is allocated.
+   * @param of the object in this memory, if several requests hold the same
+   * @returns false if the budget, or the share of the principal, has no room
+   */
+  hold(bytes: number, of?: object): boolean;
+  /** Most bytes that `hold` can grant. */
+  readonly holdMax: number;
+}
+
+/** The refusal of an answer for which `hold` has no room. */
+export const memoryInUse = (): Problem =>
+  new Problem(
+    'overloaded',
+    'Answers that are not read yet take the memory for this one; read them, or try again after ' +
+      'Retry-After',
+  );
+
+/** The readers of the records of a response, at one revision. */
+export interface RecordContext extends RenderContext {
+  readonly revision: string;
+  readonly series: SeriesSource;
+  /** Most prices whose series one statement reads. */
+  readonly pricesPerStatement: number;
+  /** Most cells of a wide table. */
+  readonly wideCellsMax: number;
+  readonly work: AnswerWork;
+}
+
+/** The members of `$metadata`, in this order. */
+export interface Metadata {
+  readonly market: string;
+  /** The revision of the response, in wire format. */
+  readonly revision: string;
+  readonly asOf: string;
+  readonly count: number;
+  readonly nextCursor: string | null;
+  readonly warnings: readonly Warning[];
+}
+
+/** An answer whose prices are selected; its series are read while its bytes are written. */
+export interface Answer {
+  readonly metadata: Metadata;
+  /** The prices of the page, in the order of their codes. */
+  readonly records: readonly PlannedPrice[];
+  readonly context: RecordContext;
+}
+
+/**
+ * Answers a plan from one snapshot: it reads all data at the revision of the snapshot, whatever is
+ * committed meanwhile. Warnings and errors cover the whole request, so they are the same on every
+ * page. Omitted prices do not count towards a page.
+ * @throws Problem for an unknown currency or unit, for unmatched values of a strict plan, and for
+ *   unconvertible prices with `onUnconvertible: error`; errors of the database
+ */
+export async function answerAt(
+  readers: Readers,
+  plan: Plan,
+  { data, rates: source }: Snapshot,
+  work: RecordContext['work'],
+): Promise<Answer> {
+  const { series, pricesPerStatement, wideCellsMax } = readers;
+  const signal = () => work.signal;
+  const db = () => readers.reads.db(signal());
+  const { revision } = data;
+  const references = await readers.references(readers.db, data);
+  const targets = targetsOf(plan.options, references);
+  const rates = source && (await readers.rates(readers.db, data.epoch, source));
+  const selection = await readers.select(db, plan, data, signal);
+  const unmatched = unmatchedWarnings(plan, selection.unmatched);
+  checkStrict(plan, unmatched);
+  const ratesOf = await ratesByPrice(rates, () => readers.samples(plan.market, data));
+  const outcomes = await outcomesOf(plan, selection.prices, targets, references, ratesOf);
+  const inUse = { source: source?.slug ?? null, ratesOf, references, targets };
+  const rated = await withMissingRates(readers.missing(db), plan, outcomes, revision, inUse);
+  const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
+  const warnings = [
+    ...unmatched,
+    ...rated.warnings,
+    ...sampleWarnings(source, kept),
+    ...omitted,
+    ...(await vatWarnings(kept)),
+  ];
+  const { page, nextCursor } = pageOf(plan, data, kept);
+  const metadata = {
+    market: plan.market.slug,
+    revision: revisionText(data),
+    asOf: data.committedAt,
+    count: page.length,
+    nextCursor,
+    warnings: await withPointers(plan, warnings),
+  };
+  const context = {
+    plan,
+    revision,
+    references,
+    targets,
+    series,
+    pricesPerStatement,
+    wideCellsMax,
+    work,
+  };
+  return { metadata, records: page, context };
+}
+
+/** The page of a plan, in the order of codes, and the cursor of the next page. */
+function pageOf(plan: Plan, data: DataRevision, kept: readonly PlannedPrice[]) {
+  const { limit, after } = plan.page;
+  // Codes are ASCII, so that their order is the same here as in the database.
+  const rest = after === null ? kept : kept.filter(({ price }) => price.code > after.code);
+  const page = limit === null ? rest : rest.slice(0, limit);
+  const last = page.at(-1);
+  if (last === undefined || page.length === rest.length) return { page, nextCursor: null };
+  const position = { revision: revisionText(data), code: last.price.code };
+  return { page, nextCursor: cursorText(canonicalText(plan), position) };
+}
+
+/** Warnings whose pointers name query parameters, if the filters are in the query. */
+async function withPointers(
+  { by }: Plan,
+  warnings: readonly Warning[],
+): Promise<readonly Warning[]> {
+  if (by === 'body' || warnings.length === 0) return warnings;
+  return mapped(warnings, (each) => ({ ...each, pointer: parameterPointer(each.pointer) }));
+}
+
+/**
+ * Rejects unmatched values if the plan is strict.
+ * @throws Problem `validation_failed` with the pointers of the warnings
+ */
+function checkStrict({ options }: Plan, warnings: readonly Warning[]): void {
+  const unmatched = warnings.filter(({ code }) => code === 'unmatched_value');
+  if (!options.strict || unmatched.length === 0) return;
+  const errors = unmatched.map(({ pointer, detail }) => ({
+    pointer,
+    code: 'unmatched_value' as const,
+    detail,
+  }));
+  throw new Problem(
+    'validation_failed',
+    'With strict every value must match; errors names those that do not',
+    { errors },
+  );
+}

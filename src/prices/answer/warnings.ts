@@ -1,0 +1,175 @@
+import { type CurrencyRates, hasAnyRate, type RateTable } from '../../conversion/rate-table.ts';
+import { shown, type WarningCode } from '../../errors.ts';
+import { type Days, dayText } from '../../std/days.ts';
+import type { LaterPrice, Unmatched } from '../market/unmatched.ts';
+import type { Plan } from '../plan/plan.ts';
+
+/** A warning in `$metadata.warnings`. */
+export interface Warning {
+  readonly code: WarningCode;
+  readonly pointer: string;
+  readonly detail: string;
+  readonly suggestions: readonly string[];
+  /** Set for `not_yet_existing`: the code as published, and the commit that added the price. */
+  readonly priceCode?: string;
+  readonly existsSinceRevision?: string;
+  readonly existsSince?: string;
+  /**
+   * Set for `rates_missing`: the currency, the days of the points without a rate, and its newest
+   * rate. The days are null if no point is requested. The newest rate is null if there is none.
+   * The first stretches of days without a rate, with their requested points, and the number of
+   * further stretches.
+   */
+  readonly currency?: string;
+  readonly firstDateWithoutRate?: string | null;
+  readonly lastDateWithoutRate?: string | null;
+  readonly lastDateWithRate?: string | null;
+  readonly pointsWithoutRate?: number;
+  readonly pointsRequested?: number;
+  readonly stretchesWithoutRate?: readonly {
+    readonly firstDate: string;
+    readonly lastDate: string;
+    readonly points: number;
+  }[];
+  readonly moreStretches?: number;
+}
+
+/**
+ * The warnings for unmatched values. For a code that was added later, the warning names the
+ * revision that added it. For a code of another market, the warning names that market only if the
+ * credential may read it.
+ */
+export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): Warning[] {
+  const { slug } = plan.market;
+  return unmatched.map(({ list, index, value, suggestions: near, elsewhere, later }) => {
+    const pointer = `/filters/${list}/${index}`;
+    if (later !== null) return notYetExisting(pointer, later);
+    const isReadable = elsewhere !== null && plan.readableMarkets.includes(elsewhere);
+    const suggestions = isReadable ? [] : near;
+    const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
+    const detail = isReadable
+      ? `"${shown(value)}" is a code of ${elsewhere}; ask /v3/prices/${elsewhere} for it`
+      : `"${shown(value)}" matches nothing in ${slug}${hint}`;
+    return { code: 'unmatched_value', pointer, detail, suggestions };
+  });
+}
+
+function notYetExisting(pointer: string, { code, revision, committedAt }: LaterPrice): Warning {
+  const since = `it exists since ${committedAt} (revision ${revision})`;
+  return {
+    code: 'not_yet_existing',
+    pointer,
+    detail: `"${code}" did not exist yet at the requested revision; ${since}`,
+    suggestions: [],
+    priceCode: code,
+    existsSinceRevision: revision,
+    existsSince: committedAt,
+  };
+}
+
+/** The requested points of some prices within a segment: their number, and first and last day. */
+export interface SegmentPoints extends Days {
+  readonly points: number;
+}
+
+/** Consecutive days without a rate of a currency, with the requested points on them. */
+export interface Stretch extends Days {
+  readonly on: SegmentPoints;
+}
+
+/** Most stretches that a warning lists: several warnings have to fit the header `x-warnings`. */
+const STRETCHES_MAX = 5;
+
+const APPLIES = 'a rate applies to its own day and the 7 days after it';
+
+/** Words for the stretches of a warning: `2026-01-05 (1), 2026-03-01 to 2026-03-09 (7)`. */
+function stretchesText(listed: Required<Warning>['stretchesWithoutRate'], more: number): string {
+  const texts = listed.map(({ firstDate, lastDate, points }) => {
+    const days = firstDate === lastDate ? firstDate : `${firstDate} to ${lastDate}`;
+    return `${days} (${points})`;
+  });
+  return `${texts.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/**
+ * The warning about a currency that lacks a rate for some requested points, or has none at all.
+ * @param requested the number of requested points that need the currency, and the rates' kind
+ * @param stretches the days without a rate, in order and apart
+ */
+export function ratesMissing(
+  source: string,
+  rates: CurrencyRates,
+  requested: { readonly points: number; readonly kind: RateTable['kind'] },
+  stretches: readonly Stretch[],
+): Warning {
+  const { iso } = rates;
+  const missing = stretches.reduce((sum, { on }) => sum + on.points, 0);
+  const listed = stretches.slice(0, STRETCHES_MAX).map(({ on: { first, last, points } }) => ({
+    firstDate: dayText(first),
+    lastDate: dayText(last),
+    points,
+  }));
+  const more = stretches.length - listed.length;
+  const newest = hasAnyRate(rates) ? dayText(rates.lastDay) : null;
+  const text = stretchesText(listed, more);
+  const needed = missing === 0 ? '' : `; ${missing} requested points need one: ${text}`;
+  const isWithheld = requested.kind === 'withheld';
+  const none = isWithheld
+    ? 'for prices that are not samples, as its rates are invented: load published ones'
+    : 'at all';
+  const detail =
+    newest === null
+      ? `${source} has no rate of ${iso} ${none}${needed}`
+      : `${source} has no rate of ${iso} for ${missing} of ${requested.points} requested points: ` +
+        `${text}; its newest one is of ${newest}, and ${APPLIES}`;
+  const [begin, end] = [stretches[0], stretches.at(-1)];
+  return {
+    ...{ code: 'rates_missing', pointer: '/options/currency', detail, suggestions: [] },
+    currency: iso,
+    firstDateWithoutRate: begin ? dayText(begin.on.first) : null,
+    lastDateWithoutRate: end ? dayText(end.on.last) : null,
+    lastDateWithRate: newest,
+    pointsWithoutRate: missing,
+    pointsRequested: requested.points,
+    stretchesWithoutRate: listed,
+    moreStretches: more,
+  };
+}
+
+/** The warning about the invented rates of a source. */
+export const sampleRates = (source: string, pointer: string): Warning => ({
+  code: 'sample_rates',
+  pointer,
+  detail:
+    `The rates of ${source} are invented for demonstration, and so is every number converted by ` +
+    'them; load published rates before you use any',
+  suggestions: [],
+});
+
+/** The warning about refused prices. @param codes the codes by reason */
+export const unconvertibleOmitted = (prices: number, codes: string): Warning => ({
+  code: 'unconvertible_omitted',
+  pointer: '/options/onUnconvertible',
+  detail: `${prices} left out, as they cannot be converted. ${codes}`,
+  suggestions: [],
+});
+
+/** The warning about a converted price that includes VAT. @param vat its specification value */
+export const vatIncluded = (code: string, vat: string): Warning => ({
+  code: 'vat_included',
+  pointer: '/options/currency',
+  detail:
+    `${code} includes VAT (${vat}), and so do its converted numbers; they do not compare with ` +
+    'FOB or CIF prices',
+  suggestions: [],
+});
+
+/** The warning about an `x-min-revision` of another history. */
+export const MIN_REVISION_UNKNOWN: Warning = {
+  code: 'min_revision_unknown',
+  pointer: '',
+  detail:
+    'x-min-revision is of another epoch, or was lost in a failover or a restore; the answer ' +
+    'shows the newest revision: discard what you know of earlier revisions',
+  suggestions: [],
+};

@@ -1,0 +1,156 @@
+import type { Format } from '../../contract/schemas/formats.ts';
+import { textCell } from '../../std/csv.ts';
+import type { Answer } from '../answer/answer.ts';
+import type { Warning } from '../answer/warnings.ts';
+import type { Plan } from '../plan/plan.ts';
+import { WARNINGS_PER_SLICE } from './bytes.ts';
+import { csvWriter } from './csv.ts';
+import { jsonWriter, ndjsonWriter } from './json.ts';
+import { contentsOfAll, type Writer } from './points.ts';
+import { columnsOf, headerRow, recordRows } from './rows.ts';
+import { checkTable, type TableSlices } from './table.ts';
+import { checkWide, wideSlices } from './wide.ts';
+
+/** The bytes of an answer, in slices. An error midway is thrown, after incomplete bytes. */
+export const writeAnswer = (answer: Answer): AsyncGenerator<Buffer> =>
+  WRITERS[answer.context.plan.format](answer);
+
+/**
+ * Checks that the format of an answer can hold it, without writing it.
+ * @throws Problem `validation_failed`, as `writeAnswer` does before the first slice
+ */
+export async function checkAnswer({ context, records }: Answer): Promise<void> {
+  const { plan, wideCellsMax } = context;
+  const contents = () => contentsOfAll(context, records);
+  if (isWide(plan)) await checkWide(contents(), wideCellsMax);
+  else if (plan.format in TABLES) await checkTable(context, contents());
+}
+
+const isWide = ({ options }: Plan): boolean => options.layout === 'wide';
+
+const hasAllColumns = ({ options }: Plan): boolean =>
+  options.columns === null || options.columns === 'all';
+
+const NOTHING = Buffer.alloc(0);
+
+/** CSV with a choice of columns. The full table has a faster writer, which joins shared cells. */
+const columnsWriter: Writer = {
+  start: ({ context }) => [headerRow(columnsOf(context.plan))],
+  record: (context, contents) => recordRows(context, contents, false),
+  between: NOTHING,
+  end: NOTHING,
+};
+
+/** A flat JSON array with an object for each row. */
+const rowsWriter: Writer = {
+  start: () => [Buffer.from('[')],
+  record: (context, contents) => recordRows(context, contents, true),
+  between: Buffer.from(','),
+  end: Buffer.from(']'),
+};
+
+/** The writers of typed columns. Each is loaded lazily, because only it needs its libraries. */
+const TABLES = {
+  parquet: async () => {
+    const { parquetSlices } = await import('./parquet.ts');
+    return parquetSlices;
+  },
+  arrow: async () => {
+    const { arrowSlices } = await import('./arrow.ts');
+    return arrowSlices;
+  },
+} satisfies Partial<Record<Format, () => Promise<TableSlices>>>;
+
+function* warningSlices(
+  warnings: readonly Warning[],
+  line: (warning: Warning) => string,
+): Generator<Buffer> {
+  for (let at = 0; at < warnings.length; at += WARNINGS_PER_SLICE) {
+    const some = warnings.slice(at, at + WARNINGS_PER_SLICE);
+    yield Buffer.from(some.map(line).join(''));
+  }
+}
+
+/** The warnings after the last record, if the request wants them as rows. */
+const requestedWarnings = ({ metadata, context }: Answer): readonly Warning[] =>
+  context.plan.options.warnings === 'row' ? metadata.warnings : [];
+
+/**
+ * Warnings as the last rows of a CSV, each in the first cell after `# warning`. No code begins with
+ * that text.
+ */
+const warningRows = (answer: Answer, columns: number): Iterable<Buffer> =>
+  warningSlices(requestedWarnings(answer), ({ code, pointer, detail }) => {
+    const cell = textCell(`# warning ${code} ${pointer}: ${detail}`);
+    return `${cell}${','.repeat(columns - 1)}\r\n`;
+  });
+
+/** Warnings as the last lines of NDJSON: objects with one member, `warning`. */
+const warningLines = (answer: Answer): Iterable<Buffer> =>
+  warningSlices(requestedWarnings(answer), (warning) => `${JSON.stringify({ warning })}\n`);
+
+/** Writes an answer record by record. @param last the bytes after the last record */
+async function* written(
+  { start, record, between, end }: Writer,
+  answer: Answer,
+  last: Iterable<Buffer> = [],
+): AsyncGenerator<Buffer> {
+  const { context, records } = answer;
+  yield* start(answer);
+  let count = 0;
+  for await (const contents of contentsOfAll(context, records)) {
+    if (count > 0) yield between;
+    yield* record(context, contents);
+    count += 1;
+  }
+  yield* last;
+  yield end;
+}
+
+function wide(answer: Answer, isJson: boolean): AsyncGenerator<Buffer> {
+  const { context, records } = answer;
+  const lastRows = (columns: number) => (isJson ? [] : warningRows(answer, columns));
+  return wideSlices(context, contentsOfAll(context, records), isJson, lastRows);
+}
+
+function csv(answer: Answer): AsyncGenerator<Buffer> {
+  const { plan } = answer.context;
+  if (isWide(plan)) return wide(answer, false);
+  const writer = hasAllColumns(plan) ? csvWriter : columnsWriter;
+  return written(writer, answer, warningRows(answer, columnsOf(plan).length));
+}
+
+/** Warnings that the metadata of a file lists. */
+const FILE_WARNINGS = 100;
+
+/** The metadata of a file: that of the response, and the requested conversion. */
+function aboutFile({ metadata, context }: Answer): Record<string, unknown> {
+  const { currency, unitOfMeasure, decimals, aggregate } = context.plan.options;
+  const { warnings, ...about } = metadata;
+  return {
+    revision: metadata.revision,
+    metadata: {
+      ...about,
+      warnings: warnings.slice(0, FILE_WARNINGS),
+      warningsCount: warnings.length,
+    },
+    conversion: { currency, unitOfMeasure, decimals, aggregate },
+  };
+}
+
+async function* table(answer: Answer, load: () => Promise<TableSlices>): AsyncGenerator<Buffer> {
+  const { context, records } = answer;
+  await checkTable(context, contentsOfAll(context, records));
+  const tableSlices = await load();
+  yield* tableSlices(context, contentsOfAll(context, records), aboutFile(answer));
+}
+
+const WRITERS: Readonly<Record<Format, (answer: Answer) => AsyncGenerator<Buffer>>> = {
+  json: (answer) => written(jsonWriter, answer),
+  csv,
+  ndjson: (answer) => written(ndjsonWriter, answer, warningLines(answer)),
+  rows: (answer) =>
+    isWide(answer.context.plan) ? wide(answer, true) : written(rowsWriter, answer),
+  parquet: (answer) => table(answer, TABLES.parquet),
+  arrow: (answer) => table(answer, TABLES.arrow),
+};
