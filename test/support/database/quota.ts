@@ -71,7 +71,10 @@ function groupOf({ kind, root, file, text }: Version): (Quota & { remove(): void
       for (const pid of pids) move(folder, pid);
     },
     cores: (share) =>
-      writeFileSync(`${folder}/${file}`, text(share === null ? null : Math.round(share * PERIOD_US))),
+      writeFileSync(
+        `${folder}/${file}`,
+        text(share === null ? null : Math.round(share * PERIOD_US)),
+      ),
     remove: () => {
       const left = readFileSync(`${folder}/cgroup.procs`, 'utf8').split('\n');
       for (const pid of left.filter((each) => each !== '')) move(root, Number(pid));
