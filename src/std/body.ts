@@ -146,7 +146,8 @@ export class BodyStream extends Readable {
         if (left !== null) left -= written;
         // With the last byte, because its client may send the next request then.
         if (left === 0) this.#end(out);
-        if (left === 0 && hasRoom) return;
+        // The batches end by themselves, so that a cache keeps them.
+        if (left === 0 && hasRoom) continue;
         const wait = this.afterWrite(written, hasRoom ? null : drained(out));
         if (wait !== null) await wait;
         // A fast client never makes the stream wait: yield, or other requests would starve.

@@ -11,7 +11,7 @@ import { HeldBytes } from '../../src/std/held-bytes.ts';
 const STALL_MS = 400;
 const WRITES = 60;
 
-/** Counts the writes of an answer whose reader takes each after a given time, until it is closed. */
+/** Counts the writes of an answer, each taken after a given time, until its reader is closed. */
 async function writesTo(bytes: number, readMs: number): Promise<number> {
   const readers = new Readers(new Gate({ runningMax: 1, waitingMax: 4, waitMs: 500 }), STALL_MS);
   const socket = new Socket();
