@@ -200,7 +200,7 @@ fault('F55b', 'the reader of the log stalls, then closes, under load', MUST, asy
 });
 
 const LONG = `/${'nowhere'.repeat(40)}`;
-/** Rejected requests of several kinds, and a health check. @param foreign a key of another market */
+/** Rejected requests of several kinds, and a health check. @param foreign another market's key */
 const askedWith = (foreign: string): readonly string[] =>
   [
     ['GET /v3/prices'],
