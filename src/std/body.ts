@@ -78,10 +78,11 @@ const drained = (stream: Writable): Promise<void> =>
 
 /**
  * Resets the connection of a response whose body failed. Without chunks and a length, as in
- * HTTP/1.0, an orderly close would mark the end of a complete body (RFC 9112, section 6.3).
+ * HTTP/1.0, an orderly close would mark the end of a complete body (RFC 9112, section 6.3). Node
+ * accepts other versions as well, and answers them as HTTP/1.0.
  */
 function resetUnframed(destination: NodeJS.WritableStream): void {
-  if (!(destination instanceof ServerResponse) || destination.req.httpVersion !== '1.0') return;
+  if (!(destination instanceof ServerResponse) || destination.req.httpVersion === '1.1') return;
   // Injected requests have no socket.
   if (destination.socket instanceof Socket) destination.socket.resetAndDestroy();
 }

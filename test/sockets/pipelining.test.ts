@@ -161,8 +161,9 @@ t.test('a next request with the last byte of a large answer is answered', async 
   const { port, key } = await startServiceProcess(t, bulk);
   const text = postText({ key }, BULK_MARKET.slug, { options: { includeSeries: true } });
   const socket = connect(port, '127.0.0.1');
-  let [answers, left] = [0, 0];
+  let [answers, left, tail] = [0, 0, ''];
   socket.on('data', (bytes) => {
+    tail = (tail + bytes.toString('latin1', Math.max(0, bytes.length - 7))).slice(-7);
     if (left === 0) {
       const head = bytes.toString('latin1').split('\r\n\r\n', 1)[0] ?? '';
       const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
@@ -170,7 +171,7 @@ t.test('a next request with the last byte of a large answer is answered', async 
       left = length > 0 ? head.length + 4 + length : Number.POSITIVE_INFINITY;
     }
     left -= bytes.length;
-    const isWhole = left === 0 || bytes.toString('latin1').endsWith('\r\n0\r\n\r\n');
+    const isWhole = left === 0 || tail === '\r\n0\r\n\r\n';
     if (!isWhole) return;
     left = 0;
     answers += 1;
@@ -180,4 +181,21 @@ t.test('a next request with the last byte of a large answer is answered', async 
   socket.write(text);
   await new Promise((resolve) => socket.once('close', resolve));
   t.equal(answers, 300);
+});
+
+t.test('CONNECT before the reply to a request closes the connection after it', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const service = await startListening(t, database, { PRICE_BOOK_BYTES: '0' });
+  const connection = new RawConnection(t, service.port);
+  let arrived = 0;
+  service.app.server.on('connect', () => {
+    arrived += 1;
+  });
+  await whileLocked(database, async () => {
+    connection.socket.write(postText(service, 'nickel', {}));
+    await until('the request waits', async () => (await lockWaits(database.pool)) === 1);
+    connection.socket.write('CONNECT test:1 HTTP/1.1\r\nHost: test:1\r\n\r\n');
+    await until('CONNECT is there', () => arrived === 1);
+  });
+  t.same(statusesIn(await connection.ended()), ['200']);
 });

@@ -32,6 +32,7 @@ function destroyCheaply(socket: Socket): void {
 /**
  * The open connections. Each answers one request at a time: a second request before the reply to
  * the first is not answered, and closes the connection after that reply (RFC 9112, section 9.3.2).
+ * A third closes it at once, since Node would parse and keep all further ones.
  *
  * A client may have the whole reply, and send its next request, before the event loop reports that
  * the last bytes were written. So a request that follows an ended reply is answered.

@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -44,11 +45,18 @@ function httpServer(config: Config, handle: Handler, connections: Connections): 
 }
 
 /** Replaces responses of Node that have no problem as body. */
-function replaceNodeResponses(server: Server, { onRejected }: ServerOptions): void {
+function replaceNodeResponses(
+  server: Server,
+  connections: Connections,
+  { onRejected }: ServerOptions,
+): void {
   // Node would respond 417 without a body. RFC 9110 allows ignoring an unknown expectation.
   server.on('checkExpectation', (request, reply) => server.emit('request', request, reply));
   // Node would close the connection without a response.
   server.on('connect', (_request, socket) => {
+    const reply = connections.replies.get(socket);
+    // As any other second request before the reply to the first.
+    if (reply && !reply.closed) return connections.close(socket as Socket);
     const headers = { allow: '' };
     const problem = new Problem('method_not_allowed', 'The service is not a proxy', { headers });
     onRejected(answer(socket, problem));
@@ -88,7 +96,7 @@ export function serverOf(options: ServerOptions): FastifyInstance {
   app.addHook('preClose', async () => {
     app.isStopping = true;
   });
-  replaceNodeResponses(app.server, options);
+  replaceNodeResponses(app.server, connections, options);
   limitConnections(app.server, {
     connectionsMax: config.CONNECTIONS_MAX,
     proxies,
