@@ -34,9 +34,16 @@ const PRICES: HttpRequest = {
   path: '/v3/prices/nickel',
   body: '{"options":{"includeSeries":true}}',
 };
+/** Requests with points, which no cache holds: every answer of a market needs the database. */
 const QUESTIONS: readonly HttpRequest[] = [
-  { path: '/v3/prices/nickel', body: '{"filters":{"codes":["CP-NI-0001"]}}' },
-  { path: '/v3/prices/copper', body: '{"filters":{"dateFrom":"2026-06-01"}}' },
+  {
+    path: '/v3/prices/nickel',
+    body: '{"filters":{"codes":["CP-NI-0001"]},"options":{"includeSeries":true}}',
+  },
+  {
+    path: '/v3/prices/copper',
+    body: '{"filters":{"dateFrom":"2026-06-01"},"options":{"includeSeries":true}}',
+  },
   { path: '/v3/prices' },
 ];
 
