@@ -55,7 +55,7 @@ function replaceNodeResponses(
   // Node would close the connection without a response.
   server.on('connect', (_request, socket) => {
     const reply = connections.replies.get(socket);
-    // As any other second request before the reply to the first.
+    // The first reply closes the connection, as after any second request.
     if (reply && !reply.closed) return connections.close(socket as Socket);
     const headers = { allow: '' };
     const problem = new Problem('method_not_allowed', 'The service is not a proxy', { headers });

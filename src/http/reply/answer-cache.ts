@@ -27,7 +27,7 @@ const COLLECTED_BYTES_MAX = 67_108_864;
 /** Most requests that were made once: keeping every answer would cost too much. */
 const ONCE_MAX = 4_000;
 
-/** What an answer was made from, and how it is sent. */
+/** The snapshot and plan of an answer, and its headers. */
 interface AnswerOrigin {
   readonly plan: Plan;
   readonly snapshot: Snapshot;
