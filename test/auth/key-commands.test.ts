@@ -79,13 +79,18 @@ t.test('a revocation that waits for a lock ends, and names its holder', async (t
   const { id } = await createKey(database.db, { name: 'a', scopes: ['prices:*'], expiresAt: null });
   const revoke = (DATABASE_URL: string) =>
     prices(t, { DATABASE_URL }, 'keys', 'revoke', id, '--reason', 'leaked', '--json');
+  // A database of the same template: its tables have the same numbers.
+  const other = await testDatabase(t);
   const outcomes = await inTransaction(database.pool, async (holder) => {
     await holder.query("set local application_name = 'pgAdmin 4'");
     await holder.query('select from api_key for update');
     const { rows } = await holder.query('select pg_backend_pid() as pid, current_user as name');
     const holding = `process ${rows[0].pid} \\(account ${rows[0].name}, pgAdmin 4`;
     const named = `the keys were locked for 5 s by ${holding}`;
-    const both = await Promise.all([revoke(database.url), revoke(database.urlOf('keys'))]);
+    const both = await inTransaction(other.pool, async (unrelated) => {
+      await unrelated.query('lock table api_key in share row exclusive mode');
+      return Promise.all([revoke(database.url), revoke(database.urlOf('keys'))]);
+    });
     return { named, both };
   });
   const { named, both } = outcomes;

@@ -19,21 +19,20 @@ export const REPORT_HOLDERS_MS = 2_000;
 export const WRITE_LOCK = sql<boolean>`
   relation = to_regclass('public.write_lock') and mode = 'ShareUpdateExclusiveLock'`;
 
-/** Matches sessions that hold an advisory lock in this database. */
+/** Matches sessions that hold an advisory lock. */
 export const advisoryLock = (key: string): RawBuilder<boolean> => sql<boolean>`
   locktype = 'advisory' and objsubid = 1 and classid = ${key}::bigint >> 32
-    and objid = (${key}::bigint & 4294967295)
-    and database = (select oid from pg_database where datname = current_database())`;
+    and objid = (${key}::bigint & 4294967295)`;
 
 /** Matches sessions that hold a lock on a table of the project, or an advisory lock. */
 export const ANY_LOCK = sql<boolean>`
-  database = (select oid from pg_database where datname = current_database())
-    and (locktype = 'advisory' or relation in (
-      select oid from pg_class where relnamespace = 'public'::regnamespace))`;
+  (locktype = 'advisory' or relation in (
+    select oid from pg_class where relnamespace = 'public'::regnamespace))`;
 
 /**
- * Describes other sessions that hold a lock, by virtual transaction id: process, account,
- * application and, if this account may see it, the start of the transaction.
+ * Describes other sessions that hold a lock in this database, by virtual transaction id: process,
+ * account, application and, if this account may see it, the start of the transaction. Databases
+ * that are copies of one template have equal numbers of tables.
  */
 export async function lockHolders(
   db: Kysely<Database>,
@@ -45,7 +44,8 @@ export async function lockHolders(
       to_char(coalesce(xact_start, state_change) at time zone 'UTC',
         '", since "YYYY-MM-DD"T"HH24:MI:SS"Z"')) as name
     from pg_locks join pg_stat_activity using (pid)
-    where granted and pid <> pg_backend_pid() and ${lock}`.execute(db);
+    where granted and pid <> pg_backend_pid() and ${lock}
+      and database = (select oid from pg_database where datname = current_database())`.execute(db);
   return new Map(rows.map(({ transaction, name }) => [transaction, name]));
 }
 
