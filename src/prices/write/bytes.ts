@@ -165,9 +165,6 @@ export function putInstant(out: Buffer, start: number, micros: number): number {
   return at;
 }
 
-/** Maximum size of a buffer that is reused. */
-const REUSED_BYTES_MAX = 1_048_576;
-
 /**
  * A growing buffer for the values of points: days, instants, and numbers as the digits of their
  * scaled integers. Callers reserve room before they write.
@@ -189,26 +186,11 @@ export class ByteWriter {
     this.at = 0;
   }
 
-  /** Starts again in the same buffer; the caller must copy the result. */
-  beginAgain(bytes: number): void {
-    if (this.bytes.length < bytes) this.begin(bytes);
-    this.at = 0;
-  }
-
   /** The written bytes, whose ownership passes to the caller. */
   end(): Buffer {
     const written = this.bytes.subarray(0, this.at);
     this.bytes = Buffer.alloc(0);
     return written;
-  }
-
-  /** A copy of the written bytes, of the exact size. */
-  copied(): Buffer {
-    const copy = Buffer.allocUnsafeSlow(this.at);
-    this.bytes.copy(copy, 0, 0, this.at);
-    // Reuses the buffer unless it is too large.
-    if (this.bytes.length > REUSED_BYTES_MAX) this.bytes = Buffer.alloc(0);
-    return copy;
   }
 
   /** Reserves room for more bytes. */

@@ -201,27 +201,10 @@ export function* slicesOfPoints(points: PointColumns, isText = false): Generator
   }
 }
 
-/**
- * The points of a series as JSON, each after a comma, in a buffer of the exact size.
- * @param ends receives the end offset of each point
- */
-export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
-  writer.beginAgain(points.length * POINT_BYTES + POINT_BYTES_MAX);
-  const rates = points.fx && rateTextsOf(points.fx);
-  const hasWide = hasWideNumbers(points);
-  for (let index = 0; index < points.length; index += 1) {
-    writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
-    writer.byte(COMMA);
-    writer.at = putPoint(writer.bytes, writer.at, points, index, rates, false);
-    ends[index] = writer.at;
-  }
-  return writer.copied();
-}
-
 const RECORD_END = Buffer.from(']}');
 
 /** A record as JSON up to its points; members are in the order of the contract. */
-export function recordStart(
+function recordStart(
   context: RenderContext,
   { price, currencyAndUnit, receipt, summary }: Description,
 ): string {
@@ -241,7 +224,7 @@ function* recordJson(context: RenderContext, contents: Contents): Generator<Buff
 }
 
 /** The bytes before the records of a document, in slices. */
-export function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> {
+function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> {
   const text = JSON.stringify({ ...metadata, warnings: [] });
   yield Buffer.from(`{"$metadata":${text.slice(0, -2)}`);
   for (let at = 0; at < warnings.length; at += WARNINGS_PER_SLICE) {
