@@ -148,9 +148,12 @@ function putPair(out: Buffer, at: number, value: number, after: number): number 
   return at + 3;
 }
 
+/** The day of microseconds since 2000-01-01. */
+export const dayOfMicros = (micros: number): number => Math.floor(micros / MICROS_PER_DAY);
+
 /** Microseconds since 2000-01-01 in RFC 3339, with as many decimals of a second as needed. */
 export function putInstant(out: Buffer, start: number, micros: number): number {
-  const day = Math.floor(micros / MICROS_PER_DAY);
+  const day = dayOfMicros(micros);
   const rest = micros - day * MICROS_PER_DAY;
   const seconds = Math.floor(rest / 1_000_000);
   const fraction = rest - seconds * 1_000_000;
@@ -165,12 +168,19 @@ export function putInstant(out: Buffer, start: number, micros: number): number {
   return at;
 }
 
+const NOTHING = Buffer.alloc(0);
+
+const viewOf = ({ buffer, byteOffset, length }: Buffer): DataView =>
+  new DataView(buffer, byteOffset, length);
+
 /**
  * A growing buffer for the values of points: days, instants, and numbers as the digits of their
  * scaled integers. Callers reserve room before they write.
  */
 export class ByteWriter {
-  bytes = Buffer.alloc(0);
+  bytes: Buffer = NOTHING;
+  /** The same memory. */
+  view = viewOf(NOTHING);
   /** Number of written bytes. */
   at = 0;
   readonly #null: Buffer;
@@ -182,15 +192,20 @@ export class ByteWriter {
 
   /** Starts a new buffer with room for some bytes. */
   begin(bytes: number): void {
-    this.bytes = Buffer.allocUnsafe(bytes);
+    this.#use(Buffer.allocUnsafe(bytes));
     this.at = 0;
   }
 
   /** The written bytes, whose ownership passes to the caller. */
   end(): Buffer {
     const written = this.bytes.subarray(0, this.at);
-    this.bytes = Buffer.alloc(0);
+    this.#use(NOTHING);
     return written;
+  }
+
+  #use(bytes: Buffer): void {
+    this.bytes = bytes;
+    this.view = viewOf(bytes);
   }
 
   /** Reserves room for more bytes. */
@@ -198,7 +213,7 @@ export class ByteWriter {
     if (this.at + bytes <= this.bytes.length) return;
     const bigger = Buffer.allocUnsafe(2 * this.bytes.length + bytes);
     this.bytes.copy(bigger, 0, 0, this.at);
-    this.bytes = bigger;
+    this.#use(bigger);
   }
 
   put(text: Buffer): void {

@@ -12,6 +12,7 @@ import {
   ascii,
   ByteWriter,
   COMMA,
+  dayOfMicros,
   POINT_BYTES_MAX,
   putDay,
   putDecimal,
@@ -24,6 +25,7 @@ import {
 } from './bytes.ts';
 import type { Contents, Description, Writer } from './points.ts';
 import { membersOf } from './record.ts';
+import { CachedWords, putWords, Words, wordOf } from './words.ts';
 
 /** Days whose texts are cached for one pair: eleven years. */
 const DAYS = 4_096;
@@ -43,7 +45,7 @@ class RateTexts {
   readonly from: Leg;
   readonly to: Leg;
   readonly #days = new Int32Array(DAYS);
-  readonly #texts: (Buffer | undefined)[] = new Array(DAYS).fill(undefined);
+  readonly #texts: (Words | undefined)[] = new Array(DAYS).fill(undefined);
 
   constructor(from: Leg, to: Leg) {
     this.from = from;
@@ -51,7 +53,7 @@ class RateTexts {
   }
 
   /** `,"fx":{…}` of a point that has a rate. */
-  at(fx: FxColumns, index: number): Buffer {
+  at(fx: FxColumns, index: number): Words {
     const day = fx.day[index] as number;
     const slot = day & (DAYS - 1);
     const known = this.#texts[slot];
@@ -64,7 +66,7 @@ class RateTexts {
 }
 
 /** The text of `RateTexts.at`. */
-function fxText(fx: FxColumns, index: number): Buffer {
+function fxText(fx: FxColumns, index: number): Words {
   rateOut.begin(TEXT_BYTES);
   rateOut.text(',"fx":{"date":"');
   rateOut.day(fx.day[index] as number);
@@ -73,7 +75,7 @@ function fxText(fx: FxColumns, index: number): Buffer {
   rateOut.text('","to":"');
   rateOut.number(fx.to, index, TEXT_BYTES);
   rateOut.text('"}');
-  return Buffer.from(rateOut.end());
+  return new Words(rateOut.end().toString('latin1'));
 }
 
 /** LRU cache, the most recently used first. */
@@ -90,10 +92,25 @@ function rateTextsOf({ pair: { from, to } }: FxColumns): RateTexts {
 
 const DATE = ascii('{"date":"');
 const LOW = ascii('","low":');
-const MID = ascii(',"mid":');
-const HIGH = ascii(',"high":');
+const MID = ',"mid":';
+const MID_WORD = wordOf(MID);
+const HIGH = ',"high":';
+const HIGH_WORD = wordOf(HIGH);
 const PUBLISHED = ascii(',"publishedAt":"');
 const CORRECTIONS = ascii('","corrections":');
+
+/** `{"date":"…","low":` by day. */
+const dates = new CachedWords(32, (out, start, day) => {
+  const at = putDay(out, putText(out, start, DATE), day);
+  return putText(out, at, LOW);
+});
+
+/** `,"publishedAt":"…","corrections":` by instant; all prices of a publication have the same. */
+const publications = new CachedWords(64, (out, start, micros) => {
+  const at = putInstant(out, putText(out, start, PUBLISHED), micros);
+  return putText(out, at, CORRECTIONS);
+});
+
 const PERIOD_START = ascii(',"periodStart":"');
 const PERIOD_END = ascii('","periodEnd":"');
 const OBSERVATIONS = ascii('","observations":');
@@ -137,8 +154,9 @@ function putPeriod(out: Buffer, start: number, periods: Periods, index: number):
   return putInteger(out, at, leftOut);
 }
 
-/** Writes one point. The buffer has room for `roomOf` bytes. */
+/** Writes one point. The buffer has room for `roomOf` bytes; the view is of its memory. */
 function putPoint(
+  view: DataView,
   out: Buffer,
   start: number,
   points: PointColumns,
@@ -147,21 +165,21 @@ function putPoint(
   isText: boolean,
 ): number {
   const { fx, periods } = points;
-  let at = putText(out, start, DATE);
-  at = putDay(out, at, points.day[index] as number);
-  at = putText(out, at, LOW);
+  const day = points.day[index] as number;
+  const micros = points.publishedAt[index] as number;
+  let at = dates.put(view, out, start, day, day);
   at = putValue(out, at, points.low, index, isText);
-  at = putText(out, at, MID);
+  view.setFloat64(at, MID_WORD, true);
+  at += MID.length;
   at = putValue(out, at, points.mid, index, isText);
-  at = putText(out, at, HIGH);
+  view.setFloat64(at, HIGH_WORD, true);
+  at += HIGH.length;
   at = putValue(out, at, points.high, index, isText);
-  at = putText(out, at, PUBLISHED);
-  at = putInstant(out, at, points.publishedAt[index] as number);
-  at = putText(out, at, CORRECTIONS);
+  at = publications.put(view, out, at, dayOfMicros(micros), micros);
   at = putInteger(out, at, points.corrections[index] as number);
   // A point without a rate has no `fx`.
   if (fx !== null && rates !== null && fx.day[index] !== NO_DAY) {
-    at = putText(out, at, rates.at(fx, index));
+    at = putWords(view, at, rates.at(fx, index));
   }
   if (periods !== null) at = putPeriod(out, at, periods, index);
   if (isUnconverted(points, index)) at = putText(out, at, NO_RATE);
@@ -194,7 +212,7 @@ export function* slicesOfPoints(points: PointColumns, isText = false): Generator
     while (index < points.length && writer.at < SLICE_BYTES) {
       writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
       if (index > 0) writer.byte(COMMA);
-      writer.at = putPoint(writer.bytes, writer.at, points, index, rates, isText);
+      writer.at = putPoint(writer.view, writer.bytes, writer.at, points, index, rates, isText);
       index += 1;
     }
     yield writer.end();
