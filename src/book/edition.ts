@@ -50,6 +50,9 @@ interface EditionParts {
   readonly vocabulary: () => Promise<Vocabulary>;
 }
 
+/** Each read is a wait of the writer; more prices at a time gain nothing. */
+const PRICES_PER_READ = 16;
+
 const NO_BLOCKS: readonly Block[] = [];
 
 /**
@@ -64,8 +67,7 @@ export class Edition implements MarketReader {
   readonly vocabulary: EditionParts['vocabulary'];
   /** An estimate of its memory. */
   readonly bytes: number;
-  /** Memory is read as fast in small parts, and few columns are unpacked at a time. */
-  readonly pricesPerRead = 1;
+  readonly pricesPerRead = PRICES_PER_READ;
   readonly #references: References;
   readonly #inCodeOrder: MarketPrices;
 

@@ -3,11 +3,13 @@ import {
   type DecimalColumn,
   type FxColumns,
   isUnconverted,
+  nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
 import type { CurrencyRates } from '../../conversion/rate-table.ts';
 import { summaryJson } from '../../conversion/summary.ts';
 import type { Metadata, RenderContext } from '../answer/answer.ts';
+import { ColumnsBuilder } from '../series/collector.ts';
 import {
   ascii,
   ByteWriter,
@@ -199,27 +201,43 @@ const hasWideNumbers = ({ low, mid, high }: PointColumns): boolean =>
 
 const writer = new ByteWriter('null');
 
+/** Most bytes of a character of JSON text. */
+const CHARACTER_BYTES = 3;
+
 /**
- * The points of a series as JSON, separated by commas, in slices of bounded length.
+ * Text, the points of a series as JSON, separated by commas, and text again, in slices of bounded
+ * length.
  * @param isText writes low, mid and high as JSON strings
  */
-export function* slicesOfPoints(points: PointColumns, isText = false): Generator<Buffer> {
+export function* slicesOfPoints(
+  points: PointColumns,
+  isText = false,
+  before = '',
+  after = '',
+): Generator<Buffer> {
   const rates = points.fx && rateTextsOf(points.fx);
   const hasWide = hasWideNumbers(points);
-  for (let index = 0; index < points.length; ) {
-    const usual = (points.length - index) * POINT_BYTES;
-    writer.begin(Math.min(usual, SLICE_BYTES) + POINT_BYTES_MAX);
-    while (index < points.length && writer.at < SLICE_BYTES) {
-      writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
-      if (index > 0) writer.byte(COMMA);
-      writer.at = putPoint(writer.view, writer.bytes, writer.at, points, index, rates, isText);
-      index += 1;
+  const beforeBytes = before.length * CHARACTER_BYTES;
+  const usual = Math.min(points.length * POINT_BYTES, SLICE_BYTES);
+  writer.begin(beforeBytes + usual + POINT_BYTES_MAX);
+  writer.at = writer.bytes.write(before, 'utf8');
+  for (let index = 0; index < points.length; index += 1) {
+    if (writer.at >= SLICE_BYTES) {
+      yield writer.end();
+      const rest = (points.length - index) * POINT_BYTES;
+      writer.begin(Math.min(rest, SLICE_BYTES) + POINT_BYTES_MAX);
     }
-    yield writer.end();
+    writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
+    if (index > 0) writer.byte(COMMA);
+    writer.at = putPoint(writer.view, writer.bytes, writer.at, points, index, rates, isText);
   }
+  writer.reserve(POINT_BYTES_MAX);
+  writer.text(after);
+  yield writer.end();
 }
 
-const RECORD_END = Buffer.from(']}');
+const NO_POINTS = nativePoints(new ColumnsBuilder(0).finish());
+const RECORD_END = ']}';
 
 /** A record as JSON up to its points; members are in the order of the contract. */
 function recordStart(
@@ -235,11 +253,13 @@ function recordStart(
 }
 
 /** One record as JSON, in slices. */
-function* recordJson(context: RenderContext, contents: Contents): Generator<Buffer> {
-  yield Buffer.from(recordStart(context, contents));
-  if (contents.points) yield* slicesOfPoints(contents.points, context.plan.options.decimalsAsText);
-  yield RECORD_END;
-}
+const recordJson = (context: RenderContext, contents: Contents): Generator<Buffer> =>
+  slicesOfPoints(
+    contents.points ?? NO_POINTS,
+    context.plan.options.decimalsAsText,
+    recordStart(context, contents),
+    RECORD_END,
+  );
 
 /** The bytes before the records of a document, in slices. */
 function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> {
