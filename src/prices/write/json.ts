@@ -201,9 +201,6 @@ const hasWideNumbers = ({ low, mid, high }: PointColumns): boolean =>
 
 const writer = new ByteWriter('null');
 
-/** Most bytes of a character of JSON text. */
-const CHARACTER_BYTES = 3;
-
 /**
  * Text, the points of a series as JSON, separated by commas, and text again, in slices of bounded
  * length.
@@ -217,9 +214,8 @@ export function* slicesOfPoints(
 ): Generator<Buffer> {
   const rates = points.fx && rateTextsOf(points.fx);
   const hasWide = hasWideNumbers(points);
-  const beforeBytes = before.length * CHARACTER_BYTES;
   const usual = Math.min(points.length * POINT_BYTES, SLICE_BYTES);
-  writer.begin(beforeBytes + usual + POINT_BYTES_MAX);
+  writer.begin(Buffer.byteLength(before) + usual + POINT_BYTES_MAX);
   writer.at = writer.bytes.write(before, 'utf8');
   for (let index = 0; index < points.length; index += 1) {
     if (writer.at >= SLICE_BYTES) {
