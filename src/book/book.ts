@@ -243,8 +243,8 @@ export class PriceBook {
   }
 
   /**
-   * Bytes that a new edition may take. It may evict only markets without a request since the request
-   * before last of this market; otherwise two markets would evict each other forever.
+   * Bytes that a new edition may take. It may evict only markets without a request since the
+   * request before last of this market; otherwise two markets would evict each other forever.
    */
   #roomFor(slot: MarketSlot): number {
     const isKept = (other: MarketSlot) => other !== slot && other.lastRequest >= slot.requestBefore;

@@ -28,7 +28,7 @@ import {
 import { withMissingRates } from './missing-rates.ts';
 import { unmatchedWarnings, type Warning } from './warnings.ts';
 
-/** The readers of the database that answers need, whichever reader of the market they have. */
+/** The readers of the database that answers need, beside the reader of their market. */
 export interface Readers {
   /** Reads data that requests share. An aborted request does not cancel it for the others. */
   readonly db: Kysely<Database>;

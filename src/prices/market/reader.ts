@@ -12,16 +12,16 @@ import type { Vocabulary } from './vocabulary.ts';
 export interface MarketReader {
   readonly references: () => Promise<References>;
   /**
-   * The prices that the filters of a plan select, in the order of their codes. If no warning depends
-   * on the other prices, it may return only those of the page and one more.
+   * The prices that the filters of a plan select, in the order of their codes. If no warning
+   * depends on the other prices, it may return only those of the page and one more.
    */
   readonly select: (plan: Plan) => Promise<readonly SelectedPrice[]>;
   /** The values and codes that a request can name. */
   readonly vocabulary: () => Promise<Vocabulary>;
   /**
-   * The points of prices, by price id. A price without points on the days is absent. Scaled integers
-   * are exact in a double, because a point has at most 15 significant digits. Microseconds are exact,
-   * because years are 1800 to 2199.
+   * The points of prices, by price id. A price without points on the days is absent. Scaled
+   * integers are exact in a double, because a point has at most 15 significant digits.
+   * Microseconds are exact, because years are 1800 to 2199.
    */
   readonly series: (
     priceIds: readonly number[],

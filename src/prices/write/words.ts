@@ -1,7 +1,8 @@
 /*
  * ASCII text as words of eight bytes. Most bytes of a point are text that many points share, and
- * storing a word takes as long as storing a byte. A word is a double whose bytes are the characters,
- * because a double may be stored at any offset. No ASCII text is a NaN, whose bits may change.
+ * storing a word takes as long as storing a byte. A word is a double whose bytes are the
+ * characters, because a double may be stored at any offset. No ASCII text is a NaN, whose bits may
+ * change.
  *
  * Words end after the text: the buffer has room for seven more bytes, which the next text replaces.
  */
