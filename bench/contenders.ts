@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { brotliDecompressSync, gunzipSync, gzipSync, zstdDecompressSync } from 'node:zlib';
 import { NODE_FLAGS } from '../src/std/program.ts';
 import { type Served, serve } from './child.ts';
 import type { Cluster } from './cluster.ts';
@@ -95,6 +96,29 @@ async function bodiesOf(service: Served, key: string, past: string): Promise<Map
   return bodies;
 }
 
+/** The size of a compressed answer against that by `gzip -1`. */
+export interface CodedSize {
+  readonly workload: string;
+  readonly bytes: number;
+  readonly gzipBytes: number;
+}
+
+const DECODERS: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
+  gzip: gunzipSync,
+  br: brotliDecompressSync,
+  zstd: zstdDecompressSync,
+};
+
+/** Compares the answers of workloads with a content coding. */
+export const codedSizes = (bodies: ReadonlyMap<string, Buffer>): CodedSize[] =>
+  WORKLOADS.flatMap(({ name, headers }) => {
+    const decode = DECODERS[headers?.['accept-encoding'] ?? ''];
+    const body = bodies.get(name);
+    if (decode === undefined || body === undefined) return [];
+    const { length } = gzipSync(decode(body), { level: 1 });
+    return [{ workload: name, bytes: body.length, gzipBytes: length }];
+  });
+
 /** The workloads of other contenders: without other encodings of the same data. */
 const isPlain = ({ name }: Workload): boolean => /^W[1-4]$/.test(name);
 
@@ -140,7 +164,9 @@ export async function startContenders(cluster: Cluster): Promise<{
       workload.name === 'W1' ? askNaive(workload) : null,
     ),
     of('service', book, (workload) => serviceRequest(workload, key, past)),
-    of('service, SQL', plain, (workload) => serviceRequest(workload, key, past)),
+    of('service, SQL', plain, (workload) =>
+      workload.isKept ? null : serviceRequest(workload, key, past),
+    ),
     of('naive', await serve(file('./servers/naive.ts'), [], env), onlyPlain(askNaive)),
     of(
       'PostGraphile',

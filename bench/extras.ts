@@ -11,6 +11,7 @@ import { startService } from './contenders.ts';
 import { cpuSince, memoryOf } from './cpu.ts';
 import { MARKET } from './dataset.ts';
 import { type Burst, burst, driverOf, type HttpRequest, percentile } from './http-client.ts';
+import { longestPause } from './loop-pause.ts';
 import { askByGet, serviceRequest, WORKLOADS, type Workload } from './workloads.ts';
 
 const DOWNLOADS = fileURLToPath(new URL('./servers/downloads.ts', import.meta.url));
@@ -60,27 +61,34 @@ export async function bareSql(
   }
 }
 
-/** p50 and p99 of small requests in milliseconds, alone and during downloads. */
+/**
+ * p50 and p99 of small requests in milliseconds, alone and during downloads, and the longest pause
+ * of the event loop during downloads.
+ */
 export interface Downloads {
   readonly alone: { readonly p50: number; readonly p99: number };
   readonly beside: { readonly p50: number; readonly p99: number };
+  readonly longestPauseMs: number;
 }
 
-/** W2 alone and while two W4 downloads run, over 8 connections. */
+/** W2 alone and while two different W4 downloads run, over 8 connections. */
 export async function duringDownloads(service: Served, key: string): Promise<Downloads> {
   const small = driverOf(service.address, 8);
   const ask = serviceRequest(workload('W2'), key);
   const limits = { ms: 4_000, least: 100, status: 200 };
   const alone = await burst(small, ask, 8, limits);
   const downloads = await serve(DOWNLOADS, [service.address, key], {});
-  const beside = await burst(small, ask, 8, limits);
+  let beside = alone;
+  const longestPauseMs = await longestPause(service, async () => {
+    beside = await burst(small, ask, 8, limits);
+  });
   await downloads.stop();
   small.close();
   const of = ({ latenciesMs }: Burst) => ({
     p50: percentile(latenciesMs, 0.5),
     p99: percentile(latenciesMs, 0.99),
   });
-  return { alone: of(alone), beside: of(beside) };
+  return { alone: of(alone), beside: of(beside), longestPauseMs };
 }
 
 /** A client that reads the head of an answer and then stalls. */
@@ -180,27 +188,38 @@ export async function startToAnswer(cluster: Cluster, right: Served): Promise<nu
 export interface FirstTime {
   readonly nativeMs: number;
   readonly convertedMs: number;
+  readonly gzipMs: number;
+  /** The same as gzip from SQL. */
+  readonly gzipSqlMs: number;
 }
 
 /**
- * Requests a year of every other market, once native and once converted. Both are built from the
- * columns of the price book, without cached fragments.
+ * Requests a year of every other market, once native, once converted and once as gzip.
+ * @param plain the service from SQL
  */
-export async function firstTime(cluster: Cluster, service: Served): Promise<FirstTime> {
+export async function firstTime(
+  cluster: Cluster,
+  service: Served,
+  plain: Served,
+): Promise<FirstTime> {
   const driver = driverOf(service.address, 1);
-  const cost = async (market: string, name: string): Promise<number> => {
+  const plainDriver = driverOf(plain.address, 1);
+  const cost = async (market: string, name: string, isPlain = false): Promise<number> => {
     const ask = { ...serviceRequest(workload(name), cluster.key), path: `/v3/prices/${market}` };
-    const spent = cpuSince(() => [...cluster.pids(), service.pid]);
-    const { status } = await driver.send(ask);
+    const spent = cpuSince(() => [...cluster.pids(), (isPlain ? plain : service).pid]);
+    const { status } = await (isPlain ? plainDriver : driver).send(ask);
     if (status !== 200) throw new Error(`${ask.path} answered ${status}`);
     return spent();
   };
-  const sums = { nativeMs: 0, convertedMs: 0 };
+  const sums = { nativeMs: 0, convertedMs: 0, gzipMs: 0, gzipSqlMs: 0 };
   for (const { slug } of MARKETS) {
     if (slug === MARKET) continue;
     sums.nativeMs += await cost(slug, 'W3');
     sums.convertedMs += await cost(slug, 'W5');
+    sums.gzipMs += await cost(slug, 'W3gzip');
+    sums.gzipSqlMs += await cost(slug, 'W3gzip', true);
   }
   driver.close();
+  plainDriver.close();
   return sums;
 }

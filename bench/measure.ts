@@ -128,7 +128,7 @@ export function isHeavy({ name }: Contender, workload: Workload, connections: nu
 
 /** True if a burst takes many seconds, and no target needs it: a quick run leaves it out. */
 const isLong = ({ name }: Contender, workload: Workload): boolean =>
-  workload.name.startsWith('W4') && !['raw', 'service'].includes(name);
+  workload.name.startsWith('W4') && !['raw', 'service', 'service, SQL'].includes(name);
 
 /** Bursts per round of cheap contenders, equal for all compared ones. */
 const LIGHT_BURSTS = 3;

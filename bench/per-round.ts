@@ -44,7 +44,7 @@ export async function measurePerRound(
   const startSeconds = await startToAnswer(cluster, plain);
   const fresher = await startService(cluster);
   await waitUntilIdle(cluster, fresher.pid);
-  const first = await firstTime(cluster, fresher);
+  const first = await firstTime(cluster, fresher, plain);
   await fresher.stop();
   return {
     bare,
@@ -60,6 +60,10 @@ export async function measurePerRound(
 const leastBy = <T>(values: readonly T[], of: (value: T) => number): T =>
   values.reduce((one, other) => (of(other) < of(one) ? other : one));
 
+/** The round with the least p99. */
+export const bestDownloads = (rounds: readonly Downloads[]): Downloads =>
+  leastBy(rounds, ({ beside }) => beside.p99);
+
 /** The best round of each measurement; the worst for memory, the sum for stale answers. */
 export function bestOf(rounds: readonly PerRound[]): PerRound {
   const bare = rounds.flatMap((each) => each.bare ?? []);
@@ -68,15 +72,12 @@ export function bestOf(rounds: readonly PerRound[]): PerRound {
     fresh.reduce((total, each) => total + of(each), 0);
   return {
     bare: bare.length === 0 ? null : leastBy(bare, ({ perSecond }) => -perSecond),
-    downloads: leastBy(
-      rounds.map((each) => each.downloads),
-      ({ beside }) => beside.p99,
-    ),
+    downloads: bestDownloads(rounds.map((each) => each.downloads)),
     slowReaderBytes: Math.max(...rounds.map((each) => each.slowReaderBytes)),
     notModifiedMs: Math.min(...rounds.map((each) => each.notModifiedMs)),
     firstTime: leastBy(
       rounds.map((each) => each.firstTime),
-      ({ convertedMs, nativeMs }) => convertedMs / nativeMs,
+      ({ gzipMs, gzipSqlMs }) => gzipMs / gzipSqlMs,
     ),
     fresh: {
       ...leastBy(fresh, ({ afterCommitP99, quietP99 }) => afterCommitP99 - quietP99),

@@ -54,10 +54,10 @@ const DIFFERENCES = `- **raw** writes a prepared buffer: no routing, no credenti
   and strings; no credential, no limits and no revisions here. Platformatic has no path from a
   price to its points, and sends them flat, without the records.
 - **service, SQL** is this service with \`PRICE_BOOK_BYTES=0\`: it reads PostgreSQL each time.
-- All requests of a workload are equal, except in W1days, W2days and W3days. **The service** caches
-  the pieces of answers. For repeated requests it also caches the parsed body and the list of
-  slices, so it does not validate, filter or select again. The three workloads with other days in
-  each request do not profit from that. PostgreSQL has every page in memory as well.
+- All requests of a workload are equal, except in W1days, W2days, W3days and latest. **The service**
+  keeps the answer to a repeated request, up to 32 MB, so it does not validate, filter, select or
+  write again. The four workloads with other days in each request do not profit from that.
+  PostgreSQL has every page in memory as well.
 - The service checks the key, its scope and its limits, runs a revision check in each turn of the
   event loop, and names the revision of its answer.
 - Slow contenders are measured over many connections once, at the end, with one request over each

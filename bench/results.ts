@@ -1,3 +1,4 @@
+import type { CodedSize } from './contenders.ts';
 import type { FormCost } from './formats.ts';
 import type { SizeCost, TableCost } from './growth.ts';
 import type { Failure } from './many-connections.ts';
@@ -9,6 +10,8 @@ export interface Results extends PerRound {
   /** Machine, versions, date. */
   readonly machine: string;
   readonly samples: readonly Sample[];
+  /** The sizes of compressed answers. */
+  readonly coded: readonly CodedSize[];
   /** Failures over many connections. */
   readonly failures: readonly Failure[];
   readonly rowsPerSecond: number;

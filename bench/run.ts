@@ -3,7 +3,7 @@
  * measures the service against its limits and its peers, alternately in one run.
  *
  *     npm run bench -- [--points 7827000] [--rounds 5] [--ms 1500] [--growth 0] [--keep FOLDER]
- *         [--quick] [--write] [--only formats|explorer|loads|memory]
+ *         [--quick] [--write] [--only formats|explorer|loads|memory|downloads]
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -12,17 +12,20 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Bar, barChart } from './chart.ts';
 import { type Cluster, startCluster } from './cluster.ts';
-import { type Contender, startContenders } from './contenders.ts';
+import { type Contender, codedSizes, startContenders, startService } from './contenders.ts';
 import { memoryOf } from './cpu.ts';
 import { measureExplorer } from './explorer.ts';
+import { type Downloads, duringDownloads } from './extras.ts';
 import { type FormCost, measureFormats } from './formats.ts';
 import { sizeCurve, type TableCost, tableCosts } from './growth.ts';
+import { waitUntilIdle } from './idle.ts';
 import { log } from './log.ts';
 import { measureManyConnections } from './many-connections.ts';
 import { costOf, measure, samplesOf } from './measure.ts';
 import { type HeldMemory, measureMemory } from './memory.ts';
-import { bestOf, measurePerRound, type PerRound } from './per-round.ts';
+import { bestDownloads, bestOf, measurePerRound, type PerRound } from './per-round.ts';
 import {
+  downloadRatios,
   explorerRatios,
   formatRatios,
   loadRatios,
@@ -62,8 +65,8 @@ const HELP = `npm run bench -- [options]
   --write       write docs/benchmarks/{report.md,results.json,*.svg}
   --only PART   formats: a million points in each format; explorer: ten prices of ten years in a
                 browser (Chromium on the path); loads: the table, and 65,000 values that are
-                loaded and corrected; memory: that of slow readers. Ends with 1 if a target
-                is missed
+                loaded and corrected; memory: that of slow readers; downloads: small answers
+                beside two largest ones. Ends with 1 if a target is missed
   -h, --help    this text
 `;
 
@@ -100,7 +103,7 @@ const served = (contenders: readonly Contender[], name: string) => {
 
 /** Runs all measurements of the first table. */
 async function measureAll(cluster: Cluster): Promise<Results> {
-  const { contenders } = await startContenders(cluster);
+  const { contenders, bodies } = await startContenders(cluster);
   try {
     const connections = [1, 16, 64];
     const rounds = {
@@ -123,6 +126,7 @@ async function measureAll(cluster: Cluster): Promise<Results> {
       machine: machineOf(cluster),
       ...bestOf(beside),
       samples: [...samples, ...crowds.samples],
+      coded: codedSizes(bodies),
       failures: crowds.failures,
       rowsPerSecond: cluster.rowsPerSecond,
       copiedPerSecond: cluster.copiedPerSecond,
@@ -215,6 +219,22 @@ const PARTS: Readonly<Record<string, BenchmarkPart>> = {
   loads: {
     points: Number(values.points),
     measure: async (cluster) => ({ ratios: loadRatios(cluster), forms: [] }),
+  },
+  downloads: {
+    points: 0,
+    measure: async (cluster) => {
+      const service = await startService(cluster);
+      try {
+        await waitUntilIdle(cluster, service.pid);
+        const rounds: Downloads[] = [];
+        for (let round = 0; round < Number(values.rounds); round += 1) {
+          rounds.push(await duringDownloads(service, cluster.key));
+        }
+        return { ratios: downloadRatios(bestDownloads(rounds)), forms: [] };
+      } finally {
+        await service.stop();
+      }
+    },
   },
   memory: {
     points: 0,

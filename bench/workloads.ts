@@ -1,3 +1,4 @@
+import { FORMATS, type Format } from '../src/contract/schemas/formats.ts';
 import { DAYS, FIRST_DAY, LAST_DAY, MARKET, MARKET_CODES, SMALL_REGION } from './dataset.ts';
 import type { HttpRequest } from './http-client.ts';
 
@@ -16,6 +17,8 @@ export interface Workload {
   readonly options: Readonly<Record<string, unknown>>;
   /** True for a GET with all parameters in the query string. */
   readonly byGet?: boolean;
+  /** True if only the answer that is kept is measured, beside one server that only sends it. */
+  readonly isKept?: boolean;
   /** True for data of a past instant, which the price book does not hold. */
   readonly isPast?: boolean;
   /** Further request headers. */
@@ -57,6 +60,30 @@ const stretches = (days: number) =>
 const MONTHS = stretches(22);
 const YEARS = stretches(261);
 
+/** W3 in another format; the option columns applies to rows. */
+const inFormat = (format: Format): Workload => ({
+  name: `W3${format}`,
+  title: `W3 as ${format}`,
+  ...W3,
+  options: format === 'rows' ? { ...SERIES, columns: 'short' } : SERIES,
+  headers: { accept: FORMATS[format].media },
+  isKept: true,
+});
+
+const inCoding = (coding: string): Workload => ({
+  name: `W3${coding}`,
+  title: `W3, ${coding}`,
+  ...W3,
+  headers: { 'accept-encoding': coding },
+  isKept: true,
+});
+
+/** The repeated answer of a year in each format and content coding. */
+export const REPEATED = [
+  ...['W3', 'W3csv', 'W3gzip', 'W3csvgzip'],
+  ...['W3ndjson', 'W3rows', 'W3parquet', 'W3arrow', 'W3zstd', 'W3br'],
+] as const;
+
 /** W1 to W5 of the design, other encodings of the same data, and latest values. */
 export const WORKLOADS: readonly Workload[] = [
   { name: 'W1', title: '12 records, no series', ...W1 },
@@ -76,6 +103,8 @@ export const WORKLOADS: readonly Workload[] = [
     ...W3,
     headers: { accept: 'text/csv', 'accept-encoding': 'gzip' },
   },
+  ...(['ndjson', 'rows', 'parquet', 'arrow'] as const).map(inFormat),
+  ...['zstd', 'br'].map(inCoding),
   {
     name: 'W4',
     title: '250 prices × 10 years',
@@ -101,9 +130,10 @@ export const WORKLOADS: readonly Workload[] = [
   },
   {
     name: 'latest',
-    title: 'the latest value of each of 250 prices',
+    title: 'the latest value of each of 250 prices, other days in each request',
     codes: MARKET_CODES,
     range: { from: LAST_DAY, to: LAST_DAY },
+    ranges: YEARS,
     filters: {},
     options: { ...SERIES, lastObservations: 1 },
   },

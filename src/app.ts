@@ -34,15 +34,12 @@ import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
 import type { Readers } from './prices/answer/answer.ts';
-import { sqlMissing } from './prices/answer/missing-rates.ts';
 import { feedOf } from './prices/changes/follow.ts';
-import { marketPricesReader } from './prices/market/market-prices.ts';
 import { ratesReader } from './prices/market/rates.ts';
 import { referenceReader } from './prices/market/references.ts';
 import { samplesReader } from './prices/market/samples.ts';
-import { sqlSelector } from './prices/market/select.ts';
+import { sqlMarket } from './prices/market/sql-market.ts';
 import { vocabularyReader } from './prices/market/vocabulary.ts';
-import { sqlSeries } from './prices/series/from-sql.ts';
 import { snapshotReader } from './prices/snapshot.ts';
 import { HeldBytes } from './std/held-bytes.ts';
 import { VERSION } from './std/program.ts';
@@ -120,11 +117,12 @@ const minRevisionCheck = ({ config, client }: AppOptions, primary: Primary): Min
 function readersOf({ config, client }: AppOptions, primary: Primary): Readers {
   const { reads } = client;
   const db = reads.db();
+  const references = referenceReader(CACHED_REFERENCES_MAX);
   const vocabularies = vocabularyReader(db);
   return {
     db,
     reads,
-    references: referenceReader(CACHED_REFERENCES_MAX),
+    references,
     rates: ratesReader(CACHED_RATES_MAX),
     rateSource: config.FX_SOURCE,
     snapshot: snapshotReader(
@@ -138,10 +136,13 @@ function readersOf({ config, client }: AppOptions, primary: Primary): Readers {
     ),
     vocabularies,
     samples: samplesReader(db),
-    select: sqlSelector(vocabularies, marketPricesReader(db)),
-    series: sqlSeries(reads),
-    missing: sqlMissing,
-    pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
+    market: sqlMarket({
+      db,
+      reads,
+      references,
+      vocabularies,
+      pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
+    }),
     wideCellsMax: config.WIDE_CELLS_MAX,
   };
 }

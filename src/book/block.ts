@@ -1,6 +1,6 @@
 import { type Columns, columnSlice } from '../conversion/columns.ts';
+import type { Extent } from '../prices/series/ranges.ts';
 import { calendarDay, type Days } from '../std/days.ts';
-import type { CacheEntry } from './budget.ts';
 
 const DAY_MICROS = 86_400_000_000;
 /** Encodes a missing low or high as a 32-bit integer. */
@@ -40,10 +40,6 @@ export class Block {
   readonly #lag: number | Float64Array;
   readonly #corrections: number | Int32Array;
   readonly bytes: number;
-  /** Its cached `Fragment` entries, by key. */
-  cache: Map<string, CacheEntry> | null = null;
-  /** True if no edition holds it any more, so that nothing of it is cached. */
-  isOutdated = false;
 
   constructor({ length, day, low, mid, high, scale, publishedAt, corrections }: Columns) {
     const isSmall = fits(low) && fits(mid) && fits(high);
@@ -117,7 +113,7 @@ const packed = (value: number, isSmall: boolean): number =>
   isSmall && Number.isNaN(value) ? MISSING : value;
 
 /** Columns of a length, filled with zeros. */
-export const emptyColumns = (length: number): Columns => ({
+const emptyColumns = (length: number): Columns => ({
   length,
   day: new Int32Array(length),
   low: new Float64Array(length),
@@ -128,22 +124,11 @@ export const emptyColumns = (length: number): Columns => ({
   corrections: new Int32Array(length),
 });
 
-/** All points of a block. */
-export function columnsOfBlock(block: Block): Columns {
-  const columns = emptyColumns(block.length);
-  block.unpackInto(columns, 0, 0, block.length);
-  return columns;
-}
+/** A series without points. */
+export const NO_POINTS: Columns = emptyColumns(0);
 
 /** Fewest points of a block that another follows. A block ends with a calendar year. */
 const BLOCK_POINTS = 200;
-
-/** Points of a block, from one index up to another. */
-export interface BlockRange {
-  readonly block: Block;
-  readonly from: number;
-  readonly to: number;
-}
 
 const yearOf = (day: number): number => calendarDay(day).year;
 
@@ -165,22 +150,15 @@ export function blocksOf(columns: Columns): Block[] {
   return blocks;
 }
 
-/** The last result for each series: most requests ask for the same days. */
-const lastRanges = new WeakMap<
-  readonly Block[],
-  Days & { readonly ranges: readonly BlockRange[] }
->();
-
-/** The points of a series within some days, by block. */
-export function rangesIn(blocks: readonly Block[], { first, last }: Days): readonly BlockRange[] {
-  const known = lastRanges.get(blocks);
-  if (known?.first === first && known.last === last) return known.ranges;
-  const ranges = computedRanges(blocks, { first, last });
-  lastRanges.set(blocks, { first, last, ranges });
-  return ranges;
+/** Points of a block, from one index up to another. */
+interface BlockRange {
+  readonly block: Block;
+  readonly from: number;
+  readonly to: number;
 }
 
-function computedRanges(blocks: readonly Block[], { first, last }: Days): BlockRange[] {
+/** The points of a series within some days, by block. */
+function rangesIn(blocks: readonly Block[], { first, last }: Days): BlockRange[] {
   const ranges: BlockRange[] = [];
   for (const block of blocks) {
     if (block.lastDay < first) continue;
@@ -192,21 +170,40 @@ function computedRanges(blocks: readonly Block[], { first, last }: Days): BlockR
   return ranges;
 }
 
-/** Number of points. */
-export const pointsIn = (ranges: readonly BlockRange[]): number =>
+const pointsIn = (ranges: readonly BlockRange[]): number =>
   ranges.reduce((sum, { from, to }) => sum + to - from, 0);
 
-/** Number of points within some days. */
-export const countWithin = (blocks: readonly Block[], days: Days): number =>
-  pointsIn(computedRanges(blocks, days));
+/** The points of a series within some days; null for none. */
+export function extentIn(blocks: readonly Block[], days: Days): Extent | null {
+  const ranges = rangesIn(blocks, days);
+  const [begin, end] = [ranges[0], ranges.at(-1)];
+  if (begin === undefined || end === undefined) return null;
+  return {
+    first: begin.block.day(begin.from),
+    last: end.block.day(end.to - 1),
+    points: pointsIn(ranges),
+  };
+}
 
-/** The points of ranges as columns. */
-export function columnsOfRanges(ranges: readonly BlockRange[]): Columns {
-  const columns = emptyColumns(pointsIn(ranges));
+/**
+ * The points of a series within some days as columns.
+ * @param last the number of last points; null for all
+ */
+export function columnsIn(
+  blocks: readonly Block[],
+  days: Days,
+  last: number | null = null,
+): Columns {
+  const ranges = rangesIn(blocks, days);
+  const points = pointsIn(ranges);
+  let skipped = last === null ? 0 : Math.max(0, points - last);
+  const columns = emptyColumns(points - skipped);
   let target = 0;
   for (const { block, from, to } of ranges) {
-    block.unpackInto(columns, target, from, to);
-    target += to - from;
+    const start = Math.min(from + skipped, to);
+    block.unpackInto(columns, target, start, to);
+    skipped -= start - from;
+    target += to - start;
   }
   return columns;
 }
@@ -224,10 +221,7 @@ function joined(parts: readonly Columns[]): Columns {
 
 const NAMES = ['day', 'low', 'mid', 'high', 'scale', 'publishedAt', 'corrections'] as const;
 
-/**
- * A series with the points of some days replaced. Blocks of other years are the same objects, so
- * their cached fragments stay valid.
- */
+/** A series with the points of some days replaced. It shares the blocks of other years. */
 export function withReplaced(blocks: readonly Block[], days: Days, points: Columns): Block[] {
   const firstYear = yearOf(days.first);
   const lastYear = yearOf(days.last);
@@ -238,8 +232,8 @@ export function withReplaced(blocks: readonly Block[], days: Days, points: Colum
   let end = start;
   while (end < blocks.length && yearOf((blocks[end] as Block).firstDay) <= lastYear) end += 1;
   const touched = blocks.slice(start, end);
-  const before = columnsOfRanges(rangesIn(touched, { first: -Infinity, last: days.first - 1 }));
-  const after = columnsOfRanges(rangesIn(touched, { first: days.last + 1, last: Infinity }));
+  const before = columnsIn(touched, { first: -Infinity, last: days.first - 1 });
+  const after = columnsIn(touched, { first: days.last + 1, last: Infinity });
   const middle = blocksOf(joined([before, points, after]));
   return [...blocks.slice(0, start), ...middle, ...blocks.slice(end)];
 }

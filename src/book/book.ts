@@ -3,7 +3,6 @@ import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Readers } from '../prices/answer/answer.ts';
 import type { Plan } from '../prices/plan/plan.ts';
 import { isShownBy } from '../prices/snapshot.ts';
-import { Budget } from './budget.ts';
 import {
   type BuildContext,
   buildEdition,
@@ -12,42 +11,66 @@ import {
   isFresh,
   refreshEdition,
 } from './build.ts';
-import { type Edition, type MarketSlot, replaceEdition, roomFor } from './edition.ts';
-import { type BookCounts, type OpenBook, openEdition } from './open.ts';
-import type { TurnCounts } from './turns.ts';
+import type { Edition } from './edition.ts';
 
 /*
- * The price book holds the prices of markets in memory.
+ * The price book holds markets in memory, beside the database: a request reads its market from one
+ * of both, with equal results.
  *
  * Each market has a slot with at most one edition: all of the market at one revision, read by COPY.
- * An edition is immutable. After a commit a later edition replaces it, which reads only the changes
- * and shares the rest (`build.ts`).
  *
- *   edition        a market at one revision                                 edition.ts
- *     price        its attributes, and its series as blocks                 edition.ts
- *       block      points of about one year, as packed numbers              block.ts
- *         fragment the points of a block as JSON, native or converted       fragment.ts
- *       head       a record up to its points, as JSON                       head.ts
- *     selection    the prices that filters select, read from the database   edition.ts
+ *   edition   a market at a revision; a `MarketReader`, as `sqlMarket` is      edition.ts
+ *     price   its attributes, and its series as blocks                         edition.ts
+ *     block   points of about one year, as packed numbers                      block.ts
  *
  * Each request brings the newest revision, found by a revision check that began after the request
- * arrived (`request.context.newest`). The book answers at this revision or a later one, so every
- * commit before the request is in the answer. An older edition is refreshed first; if the refresh
- * takes too long, the database answers. The bytes of an answer are slices of fragments and heads
- * (`body.ts`). Fragments, heads and selections are made on first use.
- * `src/http/reply/answer-cache.ts` keeps whole answers in front of the book.
+ * arrived (`request.context.newest`). `open` returns an edition at this revision or a later one, so
+ * that the answer contains every commit before the request. An older edition is refreshed first: it
+ * is immutable, and the next one reads only the changes and shares the rest (`build.ts`). If there
+ * is no edition, or the refresh takes too long, `open` returns null and the database is read. So it
+ * is for a past revision.
  *
- * All entries share one budget of bytes with LRU eviction (`budget.ts`). The database answers what
- * the book does not hold, and requests for a past revision, with the same bytes.
+ * The bytes of all editions stay within one budget. The market whose last request was the longest
+ * ago is evicted first. `src/http/reply/answer-cache.ts` keeps whole answers in front of both
+ * readers.
  */
 
 interface BookOptions {
-  /** Budget of all entries. */
+  /** Budget of all editions. */
   readonly bytes: number;
   /** Reads from the database. */
   readonly readers: Readers;
   /** Called when a build or a refresh fails. */
   readonly onError: (error: Error) => void;
+}
+
+/** Work of the book since it started. */
+export interface BookCounts {
+  /** Requests that read an edition. */
+  answers: number;
+  /** Requests that the book left to the database. */
+  misses: number;
+  builds: number;
+  refreshes: number;
+  evictions: number;
+  /** Rows that were read. */
+  pricesRead: number;
+  pointsRead: number;
+  /** Vocabularies that were requested from the database. */
+  vocabulariesRead: number;
+}
+
+/** A market in the book: its current edition, if any, and the build of the next. */
+interface MarketSlot {
+  readonly market: Market;
+  edition: Edition | null;
+  /** The build or refresh in progress. Concurrent requests share it. */
+  work: Promise<void> | null;
+  /** Resolves to true if the work is short enough for requests to wait for it. */
+  isShort: Promise<boolean>;
+  /** Numbers of the last request of this market and of the request before it. */
+  lastRequest: number;
+  requestBefore: number;
 }
 
 /** Most changed points of a refresh that requests wait for. */
@@ -56,17 +79,16 @@ const POINTS_AWAITED_MAX = 50_000;
 const NOT_SHORT: Promise<boolean> = Promise.resolve(false);
 
 export class PriceBook {
-  readonly budget: Budget;
   readonly counts: BookCounts = {
     answers: 0,
     misses: 0,
     builds: 0,
     refreshes: 0,
+    evictions: 0,
     pricesRead: 0,
     pointsRead: 0,
-    filtersRead: 0,
+    vocabulariesRead: 0,
   };
-  readonly turns: TurnCounts = { turns: 0, longest: 0, points: 0 };
   readonly #options: BookOptions;
   readonly #context: BuildContext;
   readonly #slots: ReadonlyMap<string, MarketSlot>;
@@ -76,18 +98,12 @@ export class PriceBook {
   #requests = 0;
 
   constructor(options: BookOptions) {
-    const { readers, bytes } = options;
+    const { reads, references, vocabularies } = options.readers;
+    const { signal } = this.#closing;
     this.#options = options;
-    this.budget = new Budget(bytes);
-    this.#context = {
-      reads: readers.reads,
-      references: readers.references,
-      counts: this.counts,
-      turns: this.turns,
-    };
+    this.#context = { reads, references, vocabularies, counts: this.counts, signal };
     const slotOf = (market: Market): MarketSlot => ({
       market,
-      budget: this.budget,
       edition: null,
       work: null,
       isShort: NOT_SHORT,
@@ -98,14 +114,16 @@ export class PriceBook {
   }
 
   /**
-   * Opens the book for a plan: the one way to read from it.
+   * Opens the market of a plan: the one way to read from the book.
    * @param newest the result of a revision check that began after the request arrived
-   * @returns null if the database has to answer, as for a past revision
+   * @returns null if the database has to be read, as for a past revision
    */
-  async open(plan: Plan, newest: NewestRevision): Promise<OpenBook | null> {
+  async open(plan: Plan, newest: NewestRevision): Promise<Edition | null> {
     if (!isShownBy(newest, plan)) return null;
     const slot = this.#slotOf(plan.market.slug);
-    this.#countRequest(slot);
+    this.#requests += 1;
+    slot.requestBefore = slot.lastRequest;
+    slot.lastRequest = this.#requests;
     const edition = await this.#editionAt(slot, newest);
     // During the wait the edition may have become newer than the requested revision.
     if (edition === null || !isShownBy(edition.newest, plan)) {
@@ -113,10 +131,7 @@ export class PriceBook {
       return null;
     }
     this.counts.answers += 1;
-    this.budget.use(edition);
-    const { readers } = this.#options;
-    const { budget, turns, counts } = this;
-    return openEdition({ edition, budget, turns, counts }, readers, newest);
+    return edition;
   }
 
   /** Builds the editions of all markets that fit, one at a time. */
@@ -150,11 +165,10 @@ export class PriceBook {
     await this.settled();
   }
 
-  #countRequest(slot: MarketSlot): void {
-    this.#requests += 1;
-    slot.requestBefore = slot.lastRequest;
-    slot.lastRequest = this.#requests;
-    if (slot.edition) this.budget.use(slot.edition);
+  /** The memory of all editions, in bytes. */
+  get state() {
+    const { bytes: limit } = this.#options;
+    return { bytes: this.#bytesOf(() => true), limit, evictions: this.counts.evictions };
   }
 
   #slotOf(slug: string): MarketSlot {
@@ -203,29 +217,56 @@ export class PriceBook {
     newest: NewestRevision,
     decide: (isShort: boolean) => void,
   ): Promise<void> {
-    const { edition } = slot;
-    const { signal } = this.#closing;
+    const { edition, market } = slot;
     if (edition === null || !canRefresh(edition, newest)) {
       decide(false);
-      replaceEdition(slot, null);
+      slot.edition = null;
       await this.#build(slot, newest);
       return;
     }
-    const difference = await differenceOf(this.#context, slot, edition, newest, signal);
+    const difference = await differenceOf(this.#context, market, edition, newest);
     decide(difference.points <= POINTS_AWAITED_MAX);
-    const next = await refreshEdition(this.#context, slot, edition, newest, difference, signal);
+    const next = await refreshEdition(this.#context, market, edition, newest, difference);
     // An edition that was evicted during the refresh is not restored: others need its memory.
-    if (slot.edition === edition) replaceEdition(slot, next);
+    if (slot.edition === edition) this.#put(slot, next);
   }
 
   #build(slot: MarketSlot, newest: NewestRevision): Promise<void> {
     const build = this.#builds.then(async () => {
       this.#closing.signal.throwIfAborted();
-      const room = roomFor(slot, this.#slots.values());
-      const edition = await buildEdition(this.#context, slot, newest, room, this.#closing.signal);
-      if (edition) replaceEdition(slot, edition);
+      const room = this.#roomFor(slot);
+      const edition = await buildEdition(this.#context, slot.market, newest, room);
+      if (edition) this.#put(slot, edition);
     });
     this.#builds = build.catch(() => {});
     return build;
+  }
+
+  /**
+   * Bytes that a new edition may take. It may evict only markets without a request since the
+   * request before last of this market; otherwise two markets would evict each other forever.
+   */
+  #roomFor(slot: MarketSlot): number {
+    const isKept = (other: MarketSlot) => other !== slot && other.lastRequest >= slot.requestBefore;
+    return this.#options.bytes - this.#bytesOf(isKept);
+  }
+
+  #bytesOf(isCounted: (slot: MarketSlot) => boolean): number {
+    const counted = [...this.#slots.values()].filter(isCounted);
+    return counted.reduce((sum, { edition }) => sum + (edition?.bytes ?? 0), 0);
+  }
+
+  /** Puts an edition into its slot, and evicts others until the budget holds. */
+  #put(slot: MarketSlot, edition: Edition): void {
+    slot.edition = edition;
+    const others = [...this.#slots.values()]
+      .filter((other) => other !== slot && other.edition !== null)
+      .sort((one, other) => one.lastRequest - other.lastRequest);
+    // An edition that alone exceeds the budget cannot stay.
+    for (const each of edition.bytes > this.#options.bytes ? [slot] : others) {
+      if (this.state.bytes <= this.#options.bytes) return;
+      each.edition = null;
+      this.counts.evictions += 1;
+    }
   }
 }

@@ -1,23 +1,26 @@
 import { sql } from 'kysely';
+import type { Market } from '../catalog/markets.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import { dataRevisionAt, revisionOf } from '../db/newest-revision.ts';
 import type { Reads } from '../db/reads.ts';
-import { commitIdOf, numberOf } from '../db/revisions.ts';
+import { commitIdOf, type DataRevision, numberOf } from '../db/revisions.ts';
+import { cachedByRevision } from '../db/shared-work.ts';
 import { type PriceFilters, type SelectedPrice, selectionOf } from '../prices/market/query.ts';
 import type { ReferenceReader } from '../prices/market/references.ts';
+import type { Vocabulary, VocabularyReader } from '../prices/market/vocabulary.ts';
 import { columnsOf } from '../prices/series/copy-binary.ts';
 import {
   columnsOfRows,
   daysStatement,
   type FewPointsRow,
   fewPoints,
-  type PriceDays,
   seriesStatement,
 } from '../prices/series/from-sql.ts';
+import type { PriceDays } from '../prices/series/ranges.ts';
 import { ALL_DAYS, dayOf, daysIn } from '../std/days.ts';
-import { type Block, blocksOf, emptyColumns, withReplaced } from './block.ts';
-import { type BookPrice, bookPrice, Edition, type MarketSlot } from './edition.ts';
-import { type TurnCounts, Turns } from './turns.ts';
+import { Slice } from '../std/turns.ts';
+import { type Block, blocksOf, NO_POINTS, withReplaced } from './block.ts';
+import { type BookPrice, bookPrice, Edition } from './edition.ts';
 
 /** The changes of one price between two revisions. */
 interface BookPriceChange {
@@ -56,14 +59,18 @@ export const priceChanges = (
 export interface BuildContext {
   readonly reads: Reads;
   readonly references: ReferenceReader;
+  readonly vocabularies: VocabularyReader;
   readonly counts: {
     builds: number;
     refreshes: number;
     /** Rows that were read. */
     pricesRead: number;
     pointsRead: number;
+    /** Vocabularies that were requested from the database. */
+    vocabulariesRead: number;
   };
-  readonly turns: TurnCounts;
+  /** Ends all reads when the book is closed. */
+  readonly signal: AbortSignal;
 }
 
 /** Most prices of one COPY. */
@@ -73,8 +80,6 @@ const POINTS_PER_COPY = 20_000;
 
 /** Most days of points that are read as rows instead of by COPY. */
 const ROW_DAYS_MAX = 1_000;
-
-const NO_POINTS = emptyColumns(0);
 
 const revisionsAt = (newest: NewestRevision, slug: string) => ({
   market: revisionOf(newest, slug),
@@ -102,7 +107,18 @@ export const canRefresh = (
   newest: NewestRevision,
 ): boolean => known.history === newest.history && revisions.market !== '0';
 
-const allOf = ({ market }: MarketSlot): PriceFilters => ({ market, codes: null, lists: [] });
+const allOf = (market: Market): PriceFilters => ({ market, codes: null, lists: [] });
+
+/** Reads the vocabulary at a revision on first use. */
+const vocabularyAt = ({ vocabularies, counts }: BuildContext, market: Market, data: DataRevision) =>
+  cachedByRevision(
+    1,
+    () => market.slug,
+    (): Promise<Vocabulary> => {
+      counts.vocabulariesRead += 1;
+      return vocabularies(market, data);
+    },
+  );
 
 /**
  * Reads a whole market.
@@ -111,18 +127,17 @@ const allOf = ({ market }: MarketSlot): PriceFilters => ({ market, codes: null, 
  */
 export async function buildEdition(
   context: BuildContext,
-  slot: MarketSlot,
+  market: Market,
   newest: NewestRevision,
   room: number,
-  signal: AbortSignal,
 ): Promise<Edition | null> {
-  const { reads, counts } = context;
-  const data = dataRevisionAt(newest, [slot.market.slug]);
+  const { reads, counts, signal } = context;
+  const data = dataRevisionAt(newest, [market.slug]);
   const references = await context.references(reads.db(), data);
-  const selected = await selectionOf(reads.db(signal), allOf(slot), data.revision).execute();
+  const selected = await selectionOf(reads.db(signal), allOf(market), data.revision).execute();
   counts.pricesRead += selected.length;
   const prices = new Map<number, BookPrice>();
-  const turns = new Turns(context.turns);
+  const slice = new Slice();
   let bytes = 0;
   let step = 1;
   for (let start = 0; start < selected.length; ) {
@@ -137,19 +152,19 @@ export async function buildEdition(
       prices.set(price.id, made);
       bytes += made.bytes;
       points += columns?.length ?? 0;
+      await slice.yieldIfOver();
     }
     if (bytes > room) return null;
     counts.pointsRead += points;
-    turns.spend(points);
-    await turns.pass();
     start += chunk.length;
     // The number of prices that would have given the intended points of one COPY.
     const wanted = Math.floor((step * POINTS_PER_COPY) / Math.max(points, 1));
     step = Math.max(1, Math.min(PRICES_PER_COPY, 2 * step, wanted));
   }
   counts.builds += 1;
-  const revisions = revisionsAt(newest, slot.market.slug);
-  return new Edition(slot, { newest, revisions, references, prices, selectsAsBefore: false });
+  const revisions = revisionsAt(newest, market.slug);
+  const vocabulary = vocabularyAt(context, market, data);
+  return new Edition({ newest, revisions, references, prices, vocabulary });
 }
 
 /** The changes that a refresh reads. */
@@ -160,24 +175,22 @@ interface RefreshChanges {
 
 /** The changes of a market since its edition. */
 export async function differenceOf(
-  context: BuildContext,
-  { market }: MarketSlot,
+  { reads, signal }: BuildContext,
+  market: Market,
   { revisions }: Edition,
   newest: NewestRevision,
-  signal: AbortSignal,
 ): Promise<RefreshChanges> {
   const until = revisionOf(newest, market.slug);
   if (until === revisions.market) return { changed: [], points: 0 };
-  const changed = await priceChanges(context.reads, market.slug, revisions.market, until, signal);
+  const changed = await priceChanges(reads, market.slug, revisions.market, until, signal);
   return { changed, points: changed.reduce((sum, { points }) => sum + points, 0) };
 }
 
 /** The points of some days at a revision. */
 async function pointsOf(
-  { reads }: BuildContext,
+  { reads, signal }: BuildContext,
   wanted: readonly PriceDays[],
   revision: string,
-  signal: AbortSignal,
 ) {
   const days = wanted.reduce((sum, each) => sum + daysIn(each), 0);
   if (days > ROW_DAYS_MAX) return reads.copy(daysStatement(wanted, revision), columnsOf, signal);
@@ -190,40 +203,37 @@ async function changedBlocks(
   before: Edition,
   changed: readonly BookPriceChange[],
   revision: string,
-  signal: AbortSignal,
 ): Promise<ReadonlyMap<number, readonly Block[]>> {
   const { counts } = context;
-  const turns = new Turns(context.turns);
+  const slice = new Slice();
   const blocks = new Map<number, readonly Block[]>();
   const wanted = changed.flatMap(({ priceId, first, last }) =>
     first === null || last === null ? [] : [{ priceId, first: dayOf(first), last: dayOf(last) }],
   );
   for (let start = 0; start < wanted.length; start += PRICES_PER_COPY) {
     const chunk = wanted.slice(start, start + PRICES_PER_COPY);
-    const series = await pointsOf(context, chunk, revision, signal);
+    const series = await pointsOf(context, chunk, revision);
     for (const days of chunk) {
       const { priceId } = days;
       const points = series.get(priceId) ?? NO_POINTS;
       blocks.set(priceId, withReplaced(before.prices.get(priceId)?.blocks ?? [], days, points));
       counts.pointsRead += points.length;
-      turns.spend(points.length);
+      await slice.yieldIfOver();
     }
-    if (turns.isDue) await turns.pass();
   }
   return blocks;
 }
 
 /** The changed prices at a revision, without their series. */
 async function changedPricesAt(
-  { reads, counts }: BuildContext,
-  slot: MarketSlot,
+  { reads, counts, signal }: BuildContext,
+  market: Market,
   changed: readonly BookPriceChange[],
   revision: string,
-  signal: AbortSignal,
 ): Promise<readonly SelectedPrice[]> {
   if (changed.length === 0) return [];
   const ids = changed.map(({ priceId }) => priceId);
-  const { sql: text, parameters } = selectionOf(reads.db(), allOf(slot), revision)
+  const { sql: text, parameters } = selectionOf(reads.db(), allOf(market), revision)
     .where(sql<boolean>`p.id = any(${ids}::int[])`)
     .compile();
   // Prepared once per connection: planning takes longer than execution.
@@ -233,7 +243,7 @@ async function changedPricesAt(
   return selected;
 }
 
-/** True if the same filters select a price before and after: only its series changed. */
+/** True if only the series of a price changed: the same filters select it before and after. */
 function isSelectedAsBefore(before: BookPrice | undefined, after: BookPrice | undefined): boolean {
   const attributesOf = (each: BookPrice | undefined) =>
     JSON.stringify({ ...each?.price, last_date: null, last_published_at: null });
@@ -243,34 +253,29 @@ function isSelectedAsBefore(before: BookPrice | undefined, after: BookPrice | un
 /** Makes the next edition from the previous one. Reads only the changes. */
 export async function refreshEdition(
   context: BuildContext,
-  slot: MarketSlot,
+  market: Market,
   before: Edition,
   newest: NewestRevision,
   { changed }: RefreshChanges,
-  signal: AbortSignal,
 ): Promise<Edition> {
   const { reads } = context;
-  const data = dataRevisionAt(newest, [slot.market.slug]);
-  const revisions = revisionsAt(newest, slot.market.slug);
+  const data = dataRevisionAt(newest, [market.slug]);
+  const revisions = revisionsAt(newest, market.slug);
   const [references, blocks, selected] = await Promise.all([
     context.references(reads.db(), data),
-    changedBlocks(context, before, changed, data.revision, signal),
-    changedPricesAt(context, slot, changed, data.revision, signal),
+    changedBlocks(context, before, changed, data.revision),
+    changedPricesAt(context, market, changed, data.revision),
   ]);
-  const isSameReference = revisions.reference === before.revisions.reference;
-  const prices = new Map<number, BookPrice>();
-  for (const [id, each] of before.prices) {
-    // Records contain reference data: if it changed, all heads are encoded again.
-    prices.set(id, isSameReference ? each : { ...each, heads: new Map() });
-  }
+  const prices = new Map(before.prices);
   for (const { priceId } of changed) prices.delete(priceId);
   for (const price of selected) {
     const own = blocks.get(price.id) ?? before.prices.get(price.id)?.blocks ?? [];
     prices.set(price.id, bookPrice(price, own));
   }
   const selectsAsBefore =
-    isSameReference &&
+    revisions.reference === before.revisions.reference &&
     changed.every(({ priceId: id }) => isSelectedAsBefore(before.prices.get(id), prices.get(id)));
   context.counts.refreshes += 1;
-  return new Edition(slot, { newest, revisions, references, prices, selectsAsBefore });
+  const vocabulary = selectsAsBefore ? before.vocabulary : vocabularyAt(context, market, data);
+  return new Edition({ newest, revisions, references, prices, vocabulary });
 }

@@ -52,16 +52,13 @@ function lastOnOrBefore(days: Int32Array, length: number, day: number): number {
 }
 
 /**
- * The days of the observations that the figures of a summary need.
+ * The figures of a summary need the latest observation, and the last one on or before each of these
+ * days.
  * @param latest the day of the latest observation
- * @param lastUpTo the day of the last observation on or before a day; null if there is none
  */
-export function summaryDays(latest: number, lastUpTo: (day: number) => number | null): number[] {
-  const bases = SPANS.map((span) =>
-    lastUpTo(span === 'previous' ? latest - 1 : BASE_DAYS[span](latest)),
-  );
-  return [latest, ...bases.filter((day) => day !== null)];
-}
+export const summaryDays = (latest: number): readonly number[] => [
+  ...new Set(SPANS.map((span) => (span === 'previous' ? latest - 1 : BASE_DAYS[span](latest)))),
+];
 
 const HUNDRED: Rational = { numerator: 100n, denominator: 1n };
 

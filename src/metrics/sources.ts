@@ -18,7 +18,7 @@ interface MetricSources {
 
 /** The counts of the price book. */
 interface BookStatus {
-  readonly budget: { readonly state: Readonly<Record<'bytes' | 'limit' | 'evictions', number>> };
+  readonly state: Readonly<Record<'bytes' | 'limit' | 'evictions', number>>;
   readonly counts: Readonly<Record<'answers' | 'misses' | 'builds' | 'refreshes', number>>;
 }
 
@@ -196,8 +196,9 @@ function load(registry: Registry, { limits }: MetricSources): void {
   );
 }
 
-function book(registry: Registry, { budget, counts }: BookStatus, answers: AnswersStatus): void {
-  const both = (name: 'bytes' | 'limit' | 'evictions') => budget.state[name] + answers.state[name];
+function memory(registry: Registry, book: BookStatus, answers: AnswersStatus): void {
+  const { counts } = book;
+  const both = (name: 'bytes' | 'limit' | 'evictions') => book.state[name] + answers.state[name];
   gauges(
     registry,
     ['book_bytes', 'Memory used by the price book and kept answers', () => both('bytes')],
@@ -217,7 +218,7 @@ function book(registry: Registry, { budget, counts }: BookStatus, answers: Answe
 /** Adds the metrics of the parts of the service. */
 export function watchSources(registry: Registry, sources: MetricSources): void {
   const { client, answers } = sources;
-  if (sources.book && answers) book(registry, sources.book, answers);
+  if (sources.book && answers) memory(registry, sources.book, answers);
   database(registry, client);
   replication(registry, sources);
   freshness(registry, client);

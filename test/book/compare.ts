@@ -1,5 +1,5 @@
 import type t from 'tap';
-import type { BookCounts } from '../../src/book/open.ts';
+import type { BookCounts } from '../../src/book/book.ts';
 import { randomOf } from '../conversion/support.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { forAll, valuesOf } from '../support/fuzz/any-request.ts';

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { FORMATS } from '../../src/contract/schemas/formats.ts';
 import { requestSchemasOf } from '../../src/contract/schemas/market.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { answerOf, fill, twinsOn } from './support.ts';
@@ -51,7 +52,7 @@ const VALUES: Readonly<Record<string, readonly object[]>> = {
 /** `strict` refuses instead of changing an answer; the revision is the newest one. */
 const SAME_BYTES = new Set(['strict', 'revision']);
 
-const FORMATS = ['application/json', 'application/x-ndjson', 'text/csv'];
+const MEDIA = Object.values(FORMATS).map(({ media }) => media);
 
 t.test('two values of each option are compared', async (t) => {
   t.same(Object.keys(VALUES).toSorted(), Object.keys(options.properties).toSorted());
@@ -64,7 +65,7 @@ for (const [name, values] of Object.entries(VALUES)) {
     const bodies: Record<string, Set<string>> = {};
     // Each value follows itself and the others, with what the book has cached of them.
     for (const value of [{}, ...values, {}, ...values, ...values.toReversed()]) {
-      for (const accept of FORMATS) {
+      for (const accept of MEDIA) {
         const asked = {
           ...PLAIN,
           options: { includeSeries: true, ...value },

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type t from 'tap';
 import type { PriceBook } from '../../src/book/book.ts';
+import { FORMATS, FORMATS_OF } from '../../src/contract/schemas/formats.ts';
 import type { AnswerCache } from '../../src/http/reply/answer-cache.ts';
 import type { TestDatabase } from '../support/database/database.ts';
 import { inTransaction } from '../support/database/minimal-data.ts';
@@ -39,7 +40,10 @@ export interface BookRequest extends PriceRequest {
   readonly accept: string;
 }
 
-const FORMATS = ['application/json', 'application/x-ndjson', 'text/csv'];
+const MEDIA = Object.values(FORMATS).map(({ media }) => media);
+
+/** Media types of formats that can be a wide table. */
+const WIDE: readonly string[] = FORMATS_OF.layout.map((name) => FORMATS[name].media);
 
 /** Filters that take a few values of some dimensions. */
 export type FilterValues = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
@@ -67,9 +71,15 @@ export function anyBookRequest(
   return (values, by) => {
     const whole = any(values);
     const limit = 1 + Math.floor(random() * 6);
-    const isPage = random() < 0.15;
-    const request = isPage ? { ...whole, options: { ...whole.options, limit } } : whole;
-    const accept = random() < 0.7 ? (FORMATS[0] as string) : pick(FORMATS);
+    const accept = random() < 0.5 ? 'application/json' : pick(MEDIA);
+    const { includeSeries } = whole.options as { includeSeries?: boolean };
+    const options = {
+      ...whole.options,
+      ...(random() < 0.15 ? { limit } : {}),
+      ...(includeSeries && random() < 0.2 ? { lastObservations: limit } : {}),
+      ...(includeSeries && WIDE.includes(accept) && random() < 0.3 ? { layout: 'wide' } : {}),
+    };
+    const request = { ...whole, options };
     const draw = random();
     if (draw < 0.4) return { ...request, accept };
     const { dateFrom, dateTo } = request.filters as { dateFrom?: string; dateTo?: string };

@@ -5,11 +5,12 @@ import { newestRevision, numberOf, readDataRevision } from '../../src/db/revisio
 import { problemOf } from '../../src/http/problems.ts';
 import { runsOf } from '../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../src/prices/changes/values.ts';
-import { selectIds, selectionOf } from '../../src/prices/market/query.ts';
+import { selectionOf } from '../../src/prices/market/query.ts';
 import { rateSource, ratesReader } from '../../src/prices/market/rates.ts';
 import { referenceReader } from '../../src/prices/market/references.ts';
 import { usedValues } from '../../src/prices/market/vocabulary.ts';
 import { columnsOf } from '../../src/prices/series/copy-binary.ts';
+import { extentsQuery } from '../../src/prices/series/extents.ts';
 import {
   daysStatement,
   fewPoints,
@@ -48,7 +49,7 @@ function readersAt({ db, client }: TestDatabase, revision: string) {
   return {
     'the newest revision up to it': () => readDataRevision(db, ['nickel'], revision),
     prices: () => selectionOf(db, ALL, revision).execute(),
-    'numbers of prices': () => selectIds(db, ALL, revision),
+    'the days of points': () => reads.query(extentsQuery([], revision)),
     'a page of prices': () =>
       selectionOf(db, ALL, revision, { after: null, pricesMax: 1 }).execute(),
     'values of filters': () => usedValues(db, NICKEL, revision),

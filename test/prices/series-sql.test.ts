@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { to as copyTo } from 'pg-copy-streams';
 import t from 'tap';
 import { columnSlice, nativePoints } from '../../src/conversion/columns.ts';
-import type { SeriesRange } from '../../src/prices/series/collector.ts';
 import { columnsOf, SeriesReader } from '../../src/prices/series/copy-binary.ts';
 import {
   columnsOfRows,
@@ -12,6 +11,7 @@ import {
   seriesStatement,
   sqlSeries,
 } from '../../src/prices/series/from-sql.ts';
+import type { SeriesRange } from '../../src/prices/series/ranges.ts';
 import { ALL_DAYS, type Days, dayOf } from '../../src/std/days.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import {

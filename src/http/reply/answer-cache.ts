@@ -28,7 +28,7 @@ const COLLECTED_BYTES_MAX = 67_108_864;
 const ONCE_MAX = 4_000;
 
 /** The snapshot and plan of an answer, and its headers. */
-interface AnswerOrigin {
+export interface AnswerOrigin {
   readonly plan: Plan;
   readonly snapshot: Snapshot;
   /** The newest revision at which it is known to be current. */

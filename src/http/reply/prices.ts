@@ -1,22 +1,22 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { PriceBook } from '../../book/book.ts';
-import type { OpenBook } from '../../book/open.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import type { NewestRevision } from '../../db/newest-revision.ts';
 import { revisionText } from '../../db/revisions.ts';
 import { type Answer, answerAt, type Readers } from '../../prices/answer/answer.ts';
 import { MIN_REVISION_UNKNOWN } from '../../prices/answer/warnings.ts';
+import type { MarketReader } from '../../prices/market/reader.ts';
 import { laterPrices } from '../../prices/market/unmatched.ts';
 import { namesPast } from '../../prices/plan/options.ts';
 import { answerKey, type Plan, type RequestOrigin } from '../../prices/plan/plan.ts';
 import type { Snapshot } from '../../prices/snapshot.ts';
 import { checkAnswer, writeAnswer } from '../../prices/write/formats.ts';
-import { type Body, BodyStream, batched } from '../../std/body.ts';
+import { BodyStream, batched } from '../../std/body.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import type { CodingPreference } from '../../std/negotiation.ts';
 import { VERSION } from '../../std/program.ts';
 import { turn } from '../../std/turns.ts';
-import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
+import type { AnswerCache, AnswerOrigin, KeptAnswer } from './answer-cache.ts';
 import { priceHeaders } from './price-headers.ts';
 import {
   cacheHeaders,
@@ -57,35 +57,62 @@ export async function sendPrices(
   store: PriceStore,
   query: PriceQuery,
 ): Promise<FastifyReply> {
-  const { context, method } = request;
-  const { work } = context;
+  const { work } = request.context;
   const kept = await keptAnswer(request, store, query);
   if (kept !== null) return sendKept(request, reply, kept);
   const plan = query.makePlan();
   const resolved = await work.until(resolve(request, store, plan));
-  const { readers, snapshot, tag } = resolved;
+  const { reader, snapshot, tag } = resolved;
   const match = tag === null ? null : etagMatch(request, tag);
   if (match === 'tag') return sendNotModified(reply, resolved);
-  const read = await work.until(answerAt(readers, plan, snapshot, context));
+  const read = await work.until(answerAt(store.readers, reader, plan, snapshot, request.context));
   const answer = withUnknownMinRevision(read, request);
-  // Without a body nothing else would reject an answer that its format cannot hold.
-  if (method === 'HEAD' || match === 'any') await work.until(checkAnswer(answer));
   // `If-None-Match: *` matches any answer, and the request was not rejected.
-  if (match === 'any') return sendNotModified(reply, resolved);
+  if (match === 'any') {
+    await work.until(checkAnswer(answer));
+    return sendNotModified(reply, resolved);
+  }
   const headers = {
     ...priceHeaders(request, answer.metadata, plan.format),
     ...(tag === null ? UNTAGGED : cacheHeaders(tag)),
   };
-  if (method === 'HEAD') return reply.headers(headers).send();
+  if (request.method === 'HEAD') return sendHead(request, reply, answer, headers);
+  return sendBody(request, reply, store, query, { answer, headers, resolved });
+}
+
+/** Sends the headers of an answer, whose length is not known. */
+async function sendHead(
+  { context }: FastifyRequest,
+  reply: FastifyReply,
+  answer: Answer,
+  headers: AnswerOrigin['headers'],
+): Promise<FastifyReply> {
+  // Without a body nothing else would reject an answer that its format cannot hold.
+  await context.work.until(checkAnswer(answer));
+  return reply.headers(headers).send();
+}
+
+interface NewAnswer extends Pick<AnswerOrigin, 'headers'> {
+  readonly answer: Answer;
+  readonly resolved: ResolvedRequest;
+}
+
+/** Sends an answer, and keeps it if the request is repeated. */
+async function sendBody(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { answers }: PriceStore,
+  { key }: PriceQuery,
+  { answer, headers, resolved }: NewAnswer,
+): Promise<FastifyReply> {
   // An error before the first byte is sent as a problem, without these headers.
-  const payload = await startAnswer(resolved, answer);
+  const payload = await startAnswer(answer, codingOf(request));
   reply.headers(headers);
-  if (store.answers === null || query.key === null || isUnknown(request)) {
-    return sendPayload(reply, payload);
-  }
-  const { newest } = resolved;
+  if (answers === null || key === null || isUnknown(request)) return sendPayload(reply, payload);
+  const { plan } = answer.context;
+  const { snapshot, newest, tag } = resolved;
   const origin = { plan, snapshot, newest, tag, headers };
-  return sendPayload(reply, store.answers.keep(query.key, origin, payload));
+  return sendPayload(reply, answers.keep(key, origin, payload));
 }
 
 /** True if the answer warns about its `x-min-revision`, and so is of this request alone. */
@@ -120,7 +147,11 @@ function sendKept(
     if (coding !== null) reply.header('content-encoding', coding);
     return reply.send();
   }
-  return sendPayload(reply, { bytes: bodyPayload({ batches: [slices], bytes: length }), coding });
+  const bytes =
+    length > BYTES_AHEAD
+      ? new BodyStream({ batches: [slices], bytes: length })
+      : Buffer.concat(slices);
+  return sendPayload(reply, { bytes, coding });
 }
 
 /** Sends a 304 with the headers of the cached response. */
@@ -135,39 +166,40 @@ function sendNotModified(
 /** Headers of a response that must not be cached. */
 const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
 
-/** The readers and the revision of an answer, before any price is read. */
+/** The reader and the revision of an answer, before any price is read. */
 interface ResolvedRequest {
-  readonly readers: Readers;
-  readonly openBook: OpenBook | null;
+  readonly reader: MarketReader;
   readonly snapshot: Snapshot;
   /** The newest revision of the request, or a later one. */
   readonly newest: NewestRevision;
-  readonly wanted: CodingPreference;
   /** The ETag; null if clients must not cache the answer. */
   readonly tag: string | null;
 }
 
-/** Opens the price book or reads a snapshot, before any price is read. */
+/** Opens the price book or a reader of the database, before any price is read. */
 async function resolve(
   request: FastifyRequest,
-  { readers: database, book }: PriceStore,
+  { readers, book }: PriceStore,
   plan: Plan,
 ): Promise<ResolvedRequest> {
-  const requested = await request.context.newest;
-  const openBook = book && (await book.open(plan, requested));
-  const { readers, newest } = openBook ?? { readers: database, newest: requested };
+  const { context } = request;
+  const requested = await context.newest;
+  const edition = book && (await book.open(plan, requested));
+  // An edition may be refreshed after the request arrived: a later revision is allowed.
+  const newest =
+    edition !== null && edition.newest.order > requested.order ? edition.newest : requested;
   const snapshot = await readers.snapshot(plan, newest);
-  const wanted = codingOf(request);
-  const resolved = { readers, openBook, snapshot, newest, wanted };
-  if (request.method === 'POST') return { ...resolved, tag: null };
+  const reader = edition ?? readers.market(plan.market, snapshot.data, context);
+  if (request.method === 'POST') return { reader, snapshot, newest, tag: null };
   // The book has the newest snapshot: there are no later prices.
-  const later = openBook === null ? await laterText(request, readers, plan, snapshot) : '';
+  const later = edition === null ? await laterText(request, readers, plan, snapshot) : '';
   const { data, rates } = snapshot;
   const revisions = [revisionText(data), data.reference, later];
   const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
-  const variant = [wanted.coding ?? '', ...(isUnknown(request) ? ['unknown'] : [])];
+  const variant = [codingOf(request).coding ?? '', ...(isUnknown(request) ? ['unknown'] : [])];
   // Another version of the service may write other bytes.
-  return { ...resolved, tag: tagOf(VERSION, answerKey(plan), ...revisions, source, ...variant) };
+  const tag = tagOf(VERSION, answerKey(plan), ...revisions, source, ...variant);
+  return { reader, snapshot, newest, tag };
 }
 
 /** The requested prices that were added after a past snapshot, as text; warnings name them. */
@@ -199,17 +231,10 @@ function withUnknownMinRevision(answer: Answer, request: FastifyRequest): Answer
 /** Number of records from which a response begins in an event-loop turn of its own. */
 const RECORDS_AT_ONCE = 1_000;
 
-/**
- * The bytes of an answer in the preferred coding. The price book encodes it if it can, otherwise a
- * writer does.
- */
-async function startAnswer(
-  { openBook, snapshot, wanted }: ResolvedRequest,
-  answer: Answer,
-): Promise<Payload> {
+/** The bytes of an answer in the preferred coding. */
+async function startAnswer(answer: Answer, wanted: CodingPreference): Promise<Payload> {
   if (answer.metadata.count > RECORDS_AT_ONCE) await turn();
-  const body = openBook?.body(answer, snapshot);
-  return coded(body ? bodyPayload(body) : await startBody(writeAnswer(answer)), wanted);
+  return coded(await startBody(writeAnswer(answer)), wanted);
 }
 
 /** Slices produced before a response begins: the start, a record, and its points. */
@@ -217,15 +242,6 @@ const SLICES_AHEAD = 3;
 
 /** Size up to which a response is produced completely before it is sent, with its length. */
 const BYTES_AHEAD = 65_536;
-
-/** The payload of a body: one buffer for a small body of known size. */
-function bodyPayload(body: Body): Buffer | BodyStream {
-  const { bytes, batches } = body;
-  if (bytes === null || bytes > BYTES_AHEAD || !Array.isArray(batches)) return new BodyStream(body);
-  const slices: readonly Buffer[] = batches.flat();
-  const [only] = slices;
-  return only !== undefined && slices.length === 1 ? only : Buffer.concat(slices);
-}
 
 /**
  * Produces the first slices of a payload. It is one buffer if there are few slices, else a stream.

@@ -5,15 +5,15 @@ import { type DataRevision, revisionText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
 import { mapped } from '../../std/turns.ts';
-import type { LazyDatabase } from '../market/query.ts';
 import type { RatesReader } from '../market/rates.ts';
+import type { MarketReader } from '../market/reader.ts';
 import type { ReferenceReader, References } from '../market/references.ts';
 import type { SamplesReader } from '../market/samples.ts';
-import type { Selector } from '../market/select.ts';
+import type { SqlMarket } from '../market/sql-market.ts';
+import { unmatchedIn } from '../market/unmatched.ts';
 import type { VocabularyReader } from '../market/vocabulary.ts';
 import { cursorText } from '../plan/cursor.ts';
 import { canonicalText, type Plan } from '../plan/plan.ts';
-import type { SeriesSource } from '../series/collector.ts';
 import type { Snapshot, SnapshotReader } from '../snapshot.ts';
 import {
   outcomesOf,
@@ -25,10 +25,10 @@ import {
   vatWarnings,
   withoutRefused,
 } from './conversions.ts';
-import { type MissingReader, withMissingRates } from './missing-rates.ts';
+import { withMissingRates } from './missing-rates.ts';
 import { unmatchedWarnings, type Warning } from './warnings.ts';
 
-/** The readers of an answer: prices, reference data, rates and series. */
+/** The readers of the database that answers need, beside the reader of their market. */
 export interface Readers {
   /** Reads data that requests share. An aborted request does not cancel it for the others. */
   readonly db: Kysely<Database>;
@@ -41,12 +41,8 @@ export interface Readers {
   readonly snapshot: SnapshotReader;
   readonly vocabularies: VocabularyReader;
   readonly samples: SamplesReader;
-  readonly select: Selector;
-  readonly series: SeriesSource;
-  /** Finds requested points without a rate, for one request. */
-  readonly missing: (db: LazyDatabase) => MissingReader;
-  /** Most prices whose series one statement reads. */
-  readonly pricesPerStatement: number;
+  /** Opens a reader of a market for one request. */
+  readonly market: SqlMarket;
   /** Most cells of a wide table. */
   readonly wideCellsMax: number;
 }
@@ -81,12 +77,9 @@ export const memoryInUse = (): Problem =>
       'Retry-After',
   );
 
-/** The readers of the records of a response, at one revision. */
+/** The reader and limits of the records of a response. */
 export interface RecordContext extends RenderContext {
-  readonly revision: string;
-  readonly series: SeriesSource;
-  /** Most prices whose series one statement reads. */
-  readonly pricesPerStatement: number;
+  readonly reader: MarketReader;
   /** Most cells of a wide table. */
   readonly wideCellsMax: number;
   readonly work: AnswerWork;
@@ -113,31 +106,32 @@ export interface Answer {
 
 /**
  * Answers a plan from one snapshot: it reads all data at the revision of the snapshot, whatever is
- * committed meanwhile. Warnings and errors cover the whole request, so they are the same on every
+ * committed meanwhile. The reader of the market is at the same revision. Warnings and errors cover the whole request, so they are the same on every
  * page. Omitted prices do not count towards a page.
  * @throws Problem for an unknown currency or unit, for unmatched values of a strict plan, and for
  *   unconvertible prices with `onUnconvertible: error`; errors of the database
  */
 export async function answerAt(
   readers: Readers,
+  reader: MarketReader,
   plan: Plan,
   { data, rates: source }: Snapshot,
   work: RecordContext['work'],
 ): Promise<Answer> {
-  const { series, pricesPerStatement, wideCellsMax } = readers;
-  const signal = () => work.signal;
-  const db = () => readers.reads.db(signal());
-  const { revision } = data;
-  const references = await readers.references(readers.db, data);
+  const db = () => readers.reads.db(work.signal);
+  const references = await reader.references();
   const targets = targetsOf(plan.options, references);
   const rates = source && (await readers.rates(readers.db, data.epoch, source));
-  const selection = await readers.select(db, plan, data, signal);
-  const unmatched = unmatchedWarnings(plan, selection.unmatched);
+  const prices = await reader.select(plan);
+  const unmatched = unmatchedWarnings(
+    plan,
+    await unmatchedIn(db, reader.vocabulary, plan, data, prices),
+  );
   checkStrict(plan, unmatched);
   const ratesOf = await ratesByPrice(rates, () => readers.samples(plan.market, data));
-  const outcomes = await outcomesOf(plan, selection.prices, targets, references, ratesOf);
+  const outcomes = await outcomesOf(plan, prices, targets, references, ratesOf);
   const inUse = { source: source?.slug ?? null, ratesOf, references, targets };
-  const rated = await withMissingRates(readers.missing(db), plan, outcomes, revision, inUse);
+  const rated = await withMissingRates(reader, plan, outcomes, inUse);
   const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
   const warnings = [
     ...unmatched,
@@ -155,16 +149,8 @@ export async function answerAt(
     nextCursor,
     warnings: await withPointers(plan, warnings),
   };
-  const context = {
-    plan,
-    revision,
-    references,
-    targets,
-    series,
-    pricesPerStatement,
-    wideCellsMax,
-    work,
-  };
+  const { wideCellsMax } = readers;
+  const context = { plan, references, targets, reader, wideCellsMax, work };
   return { metadata, records: page, context };
 }
 

@@ -1,4 +1,3 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { type Outcome, refused } from '../../conversion/outcome.ts';
 import {
   type CurrencyRates,
@@ -9,43 +8,24 @@ import {
   segmentsOf,
   withoutRates,
 } from '../../conversion/rate-table.ts';
-import { numberIn, requireCommit } from '../../db/revisions.ts';
-import type { Database } from '../../db/schema.ts';
-import { boundText, type Days, dayOf, dayText } from '../../std/days.ts';
+import { summaryDays } from '../../conversion/summary.ts';
+import { type Days, dayOf } from '../../std/days.ts';
+import { mapped } from '../../std/turns.ts';
 import type { SelectedPrice } from '../market/query.ts';
+import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
 import type { Plan } from '../plan/plan.ts';
+import type { Extent, PriceStretch } from '../series/ranges.ts';
 import type { PlannedPrice, RatesOfPrice, Targets } from './conversions.ts';
-import { ratesMissing, type SegmentPoints, type Stretch, type Warning } from './warnings.ts';
-
-/** The prices of a request in one pair of currencies, whose points a reader counts. */
-interface PricesToCount {
-  readonly priceIds: readonly number[];
-  readonly segments: readonly Segment[];
-}
-
-/** The days and options that decide which points are requested. */
-export type RequestedDays = Pick<Plan, 'days' | 'options'>;
+import { ratesMissing, type Stretch, type Warning } from './warnings.ts';
 
 /** The requested points of some prices. */
 interface RequestedPoints {
   /** By index of a segment. */
-  readonly segments: ReadonlyMap<number, SegmentPoints>;
+  readonly segments: ReadonlyMap<number, Extent>;
   /** Prices with requested points, none of which has a rate. */
   readonly unconvertible: readonly number[];
 }
-
-/**
- * Counts requested points by segment: those of the series, and those that the figures of a summary
- * need. A point that both need counts once.
- * @param always false returns nothing at once if the rates cover every price
- */
-export type MissingReader = (
-  toCount: PricesToCount,
-  plan: RequestedDays,
-  revision: string,
-  always: boolean,
-) => Promise<RequestedPoints>;
 
 /** The days that requested points of a price may have, without a query. */
 function requestedDays({ days, options }: Plan, price: SelectedPrice): Days {
@@ -109,8 +89,9 @@ function legsReader({ ratesOf, references, targets }: RatesInUse) {
 }
 
 /** The prices of a request in one pair of currencies. */
-interface PairPrices extends PricesToCount {
+interface PairPrices {
   readonly legs: NeededLegs;
+  readonly segments: readonly Segment[];
   readonly priceIds: number[];
   /** True if a requested point may have no rate. */
   mayLack: boolean;
@@ -147,7 +128,7 @@ function pairsOf(
 }
 
 /** The points of two disjoint groups within a segment or stretch. */
-export const joinedPoints = (one: SegmentPoints, other: SegmentPoints): SegmentPoints => ({
+const joinedPoints = (one: Extent, other: Extent): Extent => ({
   first: Math.min(one.first, other.first),
   last: Math.max(one.last, other.last),
   points: one.points + other.points,
@@ -155,12 +136,12 @@ export const joinedPoints = (one: SegmentPoints, other: SegmentPoints): SegmentP
 
 /** The stretches of one pair that lack a currency and have requested points. */
 function stretchesOf(
-  { segments }: PricesToCount,
+  { segments }: PairPrices,
   { segments: found }: RequestedPoints,
   leg: CurrencyRates,
 ): Stretch[] {
   const stretches: Stretch[] = [];
-  let [first, on]: [number | null, SegmentPoints | null] = [null, null];
+  let [first, on]: [number | null, Extent | null] = [null, null];
   for (const [index, segment] of segments.entries()) {
     const isLacking = segment.lacking.includes(leg);
     const here = isLacking ? found.get(index) : undefined;
@@ -256,22 +237,162 @@ const lackedBy = ({ segments }: PairPrices, found: RequestedPoints | undefined) 
 
 /**
  * Counts the requested points of the pairs that lack a rate, and of all other pairs that need the
- * same currencies. Reads nothing if the rates cover the requested days.
+ * same currencies. It takes three reads: the days of each price, the points of the pairs that lack
+ * a rate, and those of the others. It reads nothing if the rates cover the requested days.
+ */
+async function missingPoints(
+  reader: MarketReader,
+  pairs: readonly PairPrices[],
+  plan: Plan,
+): Promise<ReadonlyMap<PairPrices, RequestedPoints>> {
+  if (!pairs.some(({ mayLack }) => mayLack)) return new Map();
+  const days = await pointDays(reader, pairs, plan);
+  const isUncovered = ({ mayLack, priceIds, segments }: PairPrices): boolean =>
+    mayLack && !priceIds.every((id) => isCovered(days.get(id), segments));
+  const found = await countedPoints(reader, pairs.filter(isUncovered), plan, days);
+  const lacked = new Set(pairs.flatMap((pair) => lackedBy(pair, found.get(pair))));
+  const others = pairs.filter(
+    (pair) =>
+      !found.has(pair) &&
+      [pair.legs.from, pair.legs.to].some((leg) => leg !== null && lacked.has(leg)),
+  );
+  return new Map([...found, ...(await countedPoints(reader, others, plan, days))]);
+}
+
+/** The days of the points of each price that may be requested, by its id. */
+async function pointDays(
+  reader: MarketReader,
+  pairs: readonly PairPrices[],
+  { days, options }: Plan,
+): Promise<ReadonlyMap<number, Days>> {
+  // A summary needs points before the requested days.
+  const first = options.includeSummary ? -Infinity : days.first;
+  const ids = pairs.flatMap(({ priceIds }) => priceIds);
+  const found = await reader.extents(
+    await mapped(ids, (priceId) => ({ priceId, first, last: days.last, isCounted: false })),
+  );
+  return new Map(
+    ids.flatMap((id, index) => {
+      const extent = found[index] ?? null;
+      return extent === null ? [] : [[id, extent] as const];
+    }),
+  );
+}
+
+/** True if one segment with rates contains all days of a price. */
+const isCovered = (days: Days | undefined, segments: readonly Segment[]): boolean =>
+  days === undefined ||
+  segments.some(
+    ({ first, last, lacking }) => lacking.length === 0 && first <= days.first && last >= days.last,
+  );
+
+/** The stretches of days that the requested points of a price are found in. */
+interface SoughtStretches {
+  readonly id: number;
+  readonly pair: PairPrices;
+  /** The days of the series, cut at the ends of segments: the index of each, and its stretch. */
+  readonly series: readonly (readonly [segment: number, stretch: PriceStretch])[];
+  /** The day of the latest point. */
+  readonly latest: number;
+  /** The last point of each is one that a summary needs. */
+  readonly summary: readonly PriceStretch[];
+}
+
+/** @param found the days of the points of a price */
+function soughtOf(pair: PairPrices, id: number, plan: Plan, found: Days): SoughtStretches {
+  const { includeSeries, includeSummary } = plan.options;
+  const from = Math.max(plan.days.first, found.first);
+  const series = pair.segments.flatMap((segment, index) => {
+    const [first, last] = [Math.max(segment.first, from), Math.min(segment.last, found.last)];
+    if (!includeSeries || first > last) return [];
+    return [[index, { priceId: id, first, last, isCounted: true }] as const];
+  });
+  const upTo = (last: number) => ({ priceId: id, first: -Infinity, last, isCounted: false });
+  const summary = includeSummary ? summaryDays(found.last).map(upTo) : [];
+  return { id, pair, series, latest: found.last, summary };
+}
+
+/**
+ * Counts the requested points of pairs by segment: those of the series, and those that the figures
+ * of a summary need. A point that both need counts once.
+ * @param days the days of the points of each price
  */
 async function countedPoints(
+  reader: MarketReader,
   pairs: readonly PairPrices[],
-  read: (pair: PairPrices, always: boolean) => Promise<RequestedPoints>,
+  plan: Plan,
+  days: ReadonlyMap<number, Days>,
 ): Promise<ReadonlyMap<PairPrices, RequestedPoints>> {
-  const found = new Map<PairPrices, RequestedPoints>();
-  for (const pair of pairs) if (pair.mayLack) found.set(pair, await read(pair, false));
-  const lacked = new Set(pairs.flatMap((pair) => lackedBy(pair, found.get(pair))));
-  for (const pair of pairs) {
-    const { from, to } = pair.legs;
-    const isNeeded = [from, to].some((leg) => leg !== null && lacked.has(leg));
-    const isCounted = (found.get(pair)?.segments.size ?? 0) > 0;
-    if (isNeeded && !isCounted) found.set(pair, await read(pair, true));
+  const prices = pairs.flatMap((pair) => pair.priceIds.map((id) => ({ pair, id })));
+  const sought = (
+    await mapped(prices, ({ pair, id }) => {
+      const found = days.get(id);
+      return found === undefined ? [] : [soughtOf(pair, id, plan, found)];
+    })
+  ).flat();
+  const stretches = sought.flatMap(({ series, summary }) => [
+    ...series.map(([, stretch]) => stretch),
+    ...summary,
+  ]);
+  const extents = stretches.length === 0 ? [] : await reader.extents(stretches);
+  const counted = new Map(pairs.map((pair) => [pair, new PairPoints(pair)]));
+  let at = 0;
+  for (const { id, pair, series, latest, summary } of sought) {
+    const ofSeries = series.map(([segment], index) => [segment, extents[at + index]] as const);
+    at += series.length;
+    const ofSummary = extents.slice(at, at + summary.length);
+    at += summary.length;
+    counted.get(pair)?.add(id, ofSeries, singleDays(plan, latest, ofSummary));
   }
-  return found;
+  return counted;
+}
+
+/** The days that a summary needs, each once, without those of the requested series. */
+function singleDays(
+  { days, options }: Plan,
+  latest: number,
+  found: readonly (Extent | null)[],
+): number[] {
+  if (!options.includeSummary) return [];
+  const needed = new Set([latest, ...found.flatMap((each) => each?.last ?? [])]);
+  return [...needed].filter((day) => !options.includeSeries || day < days.first);
+}
+
+/** Collects the requested points of a pair. */
+class PairPoints implements RequestedPoints {
+  readonly segments = new Map<number, Extent>();
+  readonly unconvertible: number[] = [];
+  readonly #ofPair: readonly Segment[];
+
+  constructor({ segments }: PairPrices) {
+    this.#ofPair = segments;
+  }
+
+  /**
+   * Adds the points of a price.
+   * @param series its points by segment
+   * @param single the days of further points
+   */
+  add(
+    id: number,
+    series: readonly (readonly [segment: number, on: Extent | null | undefined])[],
+    single: readonly number[],
+  ): void {
+    const singles = single.map((day) => {
+      const index = this.#ofPair.findIndex(({ first, last }) => first <= day && day <= last);
+      return [index, { first: day, last: day, points: 1 }] as const;
+    });
+    const found = [...series, ...singles].flatMap(([index, on]) =>
+      on ? [[index, on] as const] : [],
+    );
+    for (const [index, on] of found) {
+      const known = this.segments.get(index);
+      this.segments.set(index, known === undefined ? on : joinedPoints(known, on));
+    }
+    const isLacking = ([index]: readonly [number, Extent]): boolean =>
+      (this.#ofPair[index]?.lacking.length ?? 0) > 0;
+    if (found.length > 0 && found.every(isLacking)) this.unconvertible.push(id);
+  }
 }
 
 /**
@@ -279,10 +400,9 @@ async function countedPoints(
  * conversion of a price if none of its requested points has a rate.
  */
 export async function withMissingRates(
-  read: MissingReader,
+  reader: MarketReader,
   plan: Plan,
   planned: readonly PlannedPrice[],
-  revision: string,
   inUse: RatesInUse,
 ): Promise<CheckedPrices> {
   const lacking = new Lacking();
@@ -292,145 +412,9 @@ export async function withMissingRates(
     if (legs !== null) lacking.addUnrated(legs);
   }
   const pairs = pairsOf(plan, planned, legsOf);
-  const found = await countedPoints(pairs, (pair, always) => read(pair, plan, revision, always));
+  const found = await missingPoints(reader, pairs, plan);
   for (const [pair, points] of found) lacking.add(pair, points);
   const unconvertible = new Set([...found.values()].flatMap((each) => each.unconvertible));
   const warnings = lacking.warnings(inUse.source ?? '');
   return { planned: refusedOf(planned, unconvertible), warnings };
 }
-
-/** A day as a PostgreSQL date. */
-const dateText = (day: number): string =>
-  Number.isFinite(day) ? dayText(day) : day < 0 ? '-infinity' : 'infinity';
-
-/**
- * The first or last day of the points of a price between two days. It reads the ends of two
- * indexes; series_at would read every point.
- */
-function endOf(
-  which: 'first' | 'last',
-  from: RawBuilder<unknown>,
-  to: RawBuilder<unknown>,
-  revision: string,
-): RawBuilder<string | null> {
-  const order = sql.raw(which === 'first' ? 'asc' : 'desc');
-  const pick = sql.raw(which === 'first' ? 'least' : 'greatest');
-  const at = numberIn(revision);
-  return sql`${pick}(
-    (select s.date from series as s where s.price_id = price.id and s.date between ${from} and ${to}
-      and s.revision <= ${at} order by s.date ${order} limit 1),
-    (select h.date from series_history as h where h.price_id = price.id
-      and h.date between ${from} and ${to} and h.revision <= ${at} and h.revision_to > ${at}
-      order by h.date ${order} limit 1))`;
-}
-
-/** The days of the series of prices `price`: id and day. It reads two indexes only. */
-function seriesDays({ first, last }: Days, revision: string) {
-  const from = sql`coalesce(${boundText(first)}::date, '-infinity')`;
-  const to = sql`coalesce(${boundText(last)}::date, 'infinity')`;
-  const at = numberIn(revision);
-  return sql`
-    select price.id, s.date from price join series as s on s.price_id = price.id
-      where s.date between ${from} and ${to} and s.revision <= ${at}
-    union all
-    select price.id, h.date from price join series_history as h on h.price_id = price.id
-      where h.date between ${from} and ${to} and h.revision <= ${at} and h.revision_to > ${at}`;
-}
-
-const FIRST_OF_ALL = sql`date '-infinity'`;
-
-const monthsBack = (span: string) => sql`(latest.day - ${sql.lit(span)}::interval)::date`;
-
-/** The days that the figures of a summary need, before some day: id and day. */
-function summaryDays(before: string | null, last: number, revision: string) {
-  const to = sql`coalesce(${boundText(last)}::date, 'infinity')`;
-  return sql`select distinct price.id, needed.day
-    from price
-      cross join lateral (select ${endOf('last', FIRST_OF_ALL, to, revision)} as day) as latest
-      cross join lateral (values (latest.day), (latest.day - 1), (latest.day - 7),
-        (latest.day - 14), (${monthsBack('1 month')}), (${monthsBack('3 months')}),
-        (${monthsBack('6 months')}), (${monthsBack('12 months')}),
-        (make_date(extract(year from latest.day)::int - 1, 12, 31))) as base (day)
-      cross join lateral (select ${endOf('last', FIRST_OF_ALL, sql`base.day`, revision)} as day)
-        as needed
-    where needed.day < coalesce(${before}::date, 'infinity')`;
-}
-
-/** The requested points of prices `price`, each once: id and day. */
-function requestedPoints({ days, options }: RequestedDays, revision: string) {
-  const { includeSeries, includeSummary } = options;
-  const from = boundText(days.first);
-  // The series contains what a summary needs, except what is before it.
-  const isBefore = includeSummary && !(includeSeries && from === null);
-  const parts = [
-    ...(includeSeries ? [seriesDays(days, revision)] : []),
-    ...(isBefore ? [summaryDays(includeSeries ? from : null, days.last, revision)] : []),
-  ];
-  return sql.join(parts, sql` union all `);
-}
-
-/** The prices with points that may be requested outside of every segment with rates. */
-function uncoveredPrices(
-  priceIds: readonly number[],
-  { days, options }: RequestedDays,
-  revision: string,
-) {
-  // A summary needs points before the requested days.
-  const first = options.includeSummary ? null : boundText(days.first);
-  const from = sql`coalesce(${first}::date, '-infinity')`;
-  const to = sql`coalesce(${boundText(days.last)}::date, 'infinity')`;
-  return sql`select price.id from unnest(${[...priceIds]}::integer[]) as price (id)
-    cross join lateral (select ${endOf('first', from, to, revision)} as first,
-      ${endOf('last', from, to, revision)} as last) as days
-    where not exists (select from all_segments as s
-      where not s.lacks and s.first <= days.first and s.last >= days.last)`;
-}
-
-interface CountRow {
-  /** Index of a segment from 1 on; null in the row of the prices. */
-  readonly n: number | null;
-  readonly first: number;
-  readonly last: number;
-  readonly points: number;
-  readonly ids: readonly number[];
-}
-
-/** The statement that counts requested points by segment. */
-const countStatement = (
-  { priceIds, segments }: PricesToCount,
-  plan: RequestedDays,
-  revision: string,
-  always: boolean,
-) => sql<CountRow>`
-  with bounds as (select
-      ${segments.map(({ first }) => dateText(first))}::date[] as first,
-      ${segments.map(({ last }) => dateText(last))}::date[] as last,
-      ${segments.map(({ lacking }) => lacking.length > 0)}::boolean[] as lacks),
-    all_segments as (select s.* from bounds,
-      unnest(bounds.first, bounds.last, bounds.lacks) as s (first, last, lacks)),
-    price (id) as materialized (select * from unnest(${[...priceIds]}::integer[])
-      where ${sql.lit(always)} or exists (${uncoveredPrices(priceIds, plan, revision)})),
-    requested (id, day) as (${requestedPoints(plan, revision)}),
-    found as materialized (
-      select id, width_bucket(day, (select first from bounds)) as n, min(day) as first,
-        max(day) as last, count(*) as points
-      from requested group by 1, 2)
-  select n, min(first) - date '2000-01-01' as first, max(last) - date '2000-01-01' as last,
-      sum(points)::float8 as points, null::integer[] as ids
-    from found where ${requireCommit(revision)} group by n
-  union all
-  select null, null, null, null, array_agg(id) from (
-    select id from found group by id having bool_and((select lacks from bounds)[n])) as lacking`;
-
-/** Counts requested points in the database, by one statement. */
-export const sqlMissing =
-  (db: () => Kysely<Database>): MissingReader =>
-  async (toCount, plan, revision, always) => {
-    const { rows } = await countStatement(toCount, plan, revision, always).execute(db());
-    const segments: RequestedPoints['segments'] = new Map(
-      rows.flatMap(({ n, first, last, points }) =>
-        n === null ? [] : [[n - 1, { first, last, points }]],
-      ),
-    );
-    return { segments, unconvertible: rows.find(({ n }) => n === null)?.ids ?? [] };
-  };

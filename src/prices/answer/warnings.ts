@@ -3,6 +3,7 @@ import { shown, type WarningCode } from '../../errors.ts';
 import { type Days, dayText } from '../../std/days.ts';
 import type { LaterPrice, Unmatched } from '../market/unmatched.ts';
 import type { Plan } from '../plan/plan.ts';
+import type { Extent } from '../series/ranges.ts';
 
 /** A warning in `$metadata.warnings`. */
 export interface Warning {
@@ -67,14 +68,9 @@ function notYetExisting(pointer: string, { code, revision, committedAt }: LaterP
   };
 }
 
-/** The requested points of some prices within a segment: their number, and first and last day. */
-export interface SegmentPoints extends Days {
-  readonly points: number;
-}
-
 /** Consecutive days without a rate of a currency, with the requested points on them. */
 export interface Stretch extends Days {
-  readonly on: SegmentPoints;
+  readonly on: Extent;
 }
 
 /** Most stretches that a warning lists: several warnings have to fit the header `x-warnings`. */

@@ -28,7 +28,7 @@ function conditionOf(
 }
 
 /** The prices of a market at one revision. Selects the same as `selectionOf`, without a query. */
-class MarketPrices {
+export class MarketPrices {
   /** In the order of the codes. */
   readonly #prices: readonly SelectedPrice[];
   readonly #indexes: ReadonlyMap<string, number>;

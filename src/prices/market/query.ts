@@ -112,13 +112,3 @@ export function selectionOf(
     .select(['latest.date as last_date', 'latest.published_at as last_published_at'])
     .orderBy(BY_CODE);
 }
-
-/** The ids of the prices that a plan selects at a revision, in the order of their codes. */
-export async function selectIds(
-  db: Kysely<Database>,
-  plan: PriceFilters,
-  revision: string,
-): Promise<readonly number[]> {
-  const rows = await filtered(db, plan, revision).select('p.id').orderBy(BY_CODE).execute();
-  return rows.map(({ id }) => id);
-}

@@ -1,17 +1,11 @@
+import type { Reads } from '../../db/reads.ts';
 import type { DataRevision } from '../../db/revisions.ts';
 import { Problem } from '../../errors.ts';
 import { Semaphore } from '../../std/semaphore.ts';
 import { isConverting } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { MarketPricesReader } from './market-prices.ts';
-import {
-  ALL_CODES,
-  type CodeRange,
-  type LazyDatabase,
-  type SelectedPrice,
-  selectionOf,
-} from './query.ts';
-import { type Unmatched, unmatchedIn } from './unmatched.ts';
+import { ALL_CODES, type CodeRange, type SelectedPrice, selectionOf } from './query.ts';
 import type { VocabularyReader } from './vocabulary.ts';
 
 /** Most large reads that wait: each holds an admission slot. */
@@ -47,24 +41,6 @@ export class ReadLimit {
   }
 }
 
-/** The result of the filters of a plan. */
-export interface Selection {
-  readonly prices: readonly SelectedPrice[];
-  /** Values that match nothing. */
-  readonly unmatched: readonly Unmatched[];
-}
-
-/**
- * Selects the prices of a plan at a data revision. If no warning depends on the other
- * prices, it may select only those of the page and one more.
- */
-export type Selector = (
-  lazyDb: LazyDatabase,
-  plan: Plan,
-  data: DataRevision,
-  signal: () => AbortSignal,
-) => Promise<Selection>;
-
 /** A selection of more prices is large. */
 const LARGE = 2_000;
 
@@ -72,37 +48,42 @@ const LARGE = 2_000;
  * The codes that an answer needs. One price more than the page decides whether another page exists.
  * With codes or a conversion, the warnings depend on all prices.
  */
-function codeRangeOf({ codes, options, page: { after, limit } }: Plan): CodeRange {
+export function codeRangeOf({ codes, options, page: { after, limit } }: Plan): CodeRange {
   if (codes !== null || isConverting(options)) return ALL_CODES;
   return { after: after?.code ?? null, pricesMax: limit === null ? null : limit + 1 };
 }
+
+/** Selects the prices of a plan at a data revision. */
+type Selector = (
+  plan: Plan,
+  data: DataRevision,
+  signal: () => AbortSignal,
+) => Promise<readonly SelectedPrice[]>;
 
 /**
  * Selects prices: from a cached market, or else in the database. A query reads one page if that is
  * enough.
  */
 export function sqlSelector(
+  reads: Reads,
   vocabularies: VocabularyReader,
   marketPrices: MarketPricesReader,
 ): Selector {
   const largeReads = new ReadLimit(1, LARGE_WAITING_MAX);
   /** Markets with a large selection so far. */
   const large = new Set<string>();
-  return async (lazyDb, plan, data, signal) => {
+  return async (plan, data, signal) => {
     const { slug } = plan.market;
     const range = codeRangeOf(plan);
-    const withUnmatched = async (prices: readonly SelectedPrice[]): Promise<Selection> => {
-      return { prices, unmatched: await unmatchedIn(lazyDb, vocabularies, plan, data, prices) };
-    };
     const cached = await marketPrices(plan.market, data);
     if (cached !== null) {
       const vocabulary = plan.lists.length === 0 ? null : await vocabularies(plan.market, data);
-      return withUnmatched(cached.select(plan, vocabulary, range));
+      return cached.select(plan, vocabulary, range);
     }
-    const read = async (): Promise<Selection> => {
-      const prices = await selectionOf(lazyDb(), plan, data.revision, range).execute();
+    const read = async (): Promise<readonly SelectedPrice[]> => {
+      const prices = await selectionOf(reads.db(signal()), plan, data.revision, range).execute();
       if (prices.length > LARGE) large.add(slug);
-      return withUnmatched(prices);
+      return prices;
     };
     const mayBeLarge = plan.codes === null && range.pricesMax === null && large.has(slug);
     return mayBeLarge ? largeReads.run(read, signal()) : read();

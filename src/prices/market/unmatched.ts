@@ -9,7 +9,7 @@ import { Slice } from '../../std/turns.ts';
 import { namesPast } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { LazyDatabase, SelectedPrice } from './query.ts';
-import type { VocabularyReader } from './vocabulary.ts';
+import type { Vocabulary } from './vocabulary.ts';
 
 /** A price that was added after a revision. */
 export interface LaterPrice {
@@ -100,7 +100,7 @@ async function foreignCodes(
 /** The values of a plan that match nothing in its market, in the order of the filters. */
 export async function unmatchedIn(
   lazyDb: LazyDatabase,
-  vocabularies: VocabularyReader,
+  readVocabulary: () => Promise<Vocabulary>,
   plan: Plan,
   data: DataRevision,
   found: readonly SelectedPrice[],
@@ -108,7 +108,7 @@ export async function unmatchedIn(
   const codes = new Set(found.map((each) => codeKey(each.code)));
   const missing = unknownItems('codes', plan.codes ?? [], (code) => codes.has(codeKey(code)));
   if (plan.lists.length === 0 && missing.length === 0) return [];
-  const vocabulary = await vocabularies(plan.market, data);
+  const vocabulary = await readVocabulary();
   for (const { name, values } of plan.lists) {
     const { keys } = vocabulary.of(name);
     missing.push(...unknownItems(name, values, (value) => keys.has(matchKey(value))));

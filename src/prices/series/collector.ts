@@ -1,28 +1,4 @@
 import type { Columns } from '../../conversion/columns.ts';
-import type { Days } from '../../std/days.ts';
-
-/** The points of a series that an answer needs. */
-export interface SeriesRange {
-  readonly days: Days;
-  /**
-   * Number of last points on these days, if nothing else of the answer depends on the others; null
-   * for all. A reader may return more.
-   */
-  readonly last: number | null;
-}
-
-/**
- * Reads the series of prices at a revision, by price id. The one interface to points: the database
- * and the price book implement it. A price without points on the days is absent from the map.
- * Scaled integers are exact in a double, because a point has at most 15 significant digits.
- * Microseconds are exact, because years are 1800 to 2199.
- */
-export type SeriesSource = (
-  priceIds: readonly number[],
-  wanted: SeriesRange,
-  revision: string,
-  signal: AbortSignal,
-) => Promise<ReadonlyMap<number, Columns>>;
 
 /** Initial capacity of a series of unknown length, in points. */
 const CAPACITY = 64;

@@ -3,8 +3,9 @@ import type { Columns } from '../../conversion/columns.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, numberOf } from '../../db/revisions.ts';
 import { boundText, type Days, daysIn, dayText } from '../../std/days.ts';
-import { SeriesCollector, type SeriesSource } from './collector.ts';
+import { SeriesCollector } from './collector.ts';
 import { columnsOf } from './copy-binary.ts';
+import type { PriceDays, SeriesRange } from './ranges.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
@@ -37,11 +38,6 @@ export function seriesStatement(priceIds: readonly number[], days: Days, revisio
   return `copy (select price_id, date, low, mid, high, published_at, corrections
     from ${series} where price_id = any('{${ids}}')${bounds} and ${isThere})
     to stdout (format binary)`;
-}
-
-/** Days of one price. */
-export interface PriceDays extends Days {
-  readonly priceId: number;
 }
 
 /**
@@ -168,10 +164,15 @@ const ROW_DAYS_MAX = 256;
 /** Most last points of all prices that are read as rows, instead of all points by COPY. */
 const LAST_ROWS_MAX = 2_000;
 
-/** Reads series with one short statement for each call. */
+/** Reads the series of prices at a revision, by price id, with one short statement. */
 export const sqlSeries =
-  (reads: Reads): SeriesSource =>
-  async (priceIds, { days, last }, revision, signal) => {
+  (reads: Reads) =>
+  async (
+    priceIds: readonly number[],
+    { days, last }: SeriesRange,
+    revision: string,
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, Columns>> => {
     const rows = async (query: pg.QueryConfig) =>
       columnsOfRows(await reads.query<FewPointsRow>(query, signal, true));
     if (last !== null && priceIds.length * last <= LAST_ROWS_MAX) {

@@ -148,9 +148,12 @@ function putPair(out: Buffer, at: number, value: number, after: number): number 
   return at + 3;
 }
 
+/** The day of microseconds since 2000-01-01. */
+export const dayOfMicros = (micros: number): number => Math.floor(micros / MICROS_PER_DAY);
+
 /** Microseconds since 2000-01-01 in RFC 3339, with as many decimals of a second as needed. */
 export function putInstant(out: Buffer, start: number, micros: number): number {
-  const day = Math.floor(micros / MICROS_PER_DAY);
+  const day = dayOfMicros(micros);
   const rest = micros - day * MICROS_PER_DAY;
   const seconds = Math.floor(rest / 1_000_000);
   const fraction = rest - seconds * 1_000_000;
@@ -165,15 +168,19 @@ export function putInstant(out: Buffer, start: number, micros: number): number {
   return at;
 }
 
-/** Maximum size of a buffer that is reused. */
-const REUSED_BYTES_MAX = 1_048_576;
+const NOTHING = Buffer.alloc(0);
+
+const viewOf = ({ buffer, byteOffset, length }: Buffer): DataView =>
+  new DataView(buffer, byteOffset, length);
 
 /**
  * A growing buffer for the values of points: days, instants, and numbers as the digits of their
  * scaled integers. Callers reserve room before they write.
  */
 export class ByteWriter {
-  bytes = Buffer.alloc(0);
+  bytes: Buffer = NOTHING;
+  /** The same memory. */
+  view = viewOf(NOTHING);
   /** Number of written bytes. */
   at = 0;
   readonly #null: Buffer;
@@ -185,30 +192,20 @@ export class ByteWriter {
 
   /** Starts a new buffer with room for some bytes. */
   begin(bytes: number): void {
-    this.bytes = Buffer.allocUnsafe(bytes);
-    this.at = 0;
-  }
-
-  /** Starts again in the same buffer; the caller must copy the result. */
-  beginAgain(bytes: number): void {
-    if (this.bytes.length < bytes) this.begin(bytes);
+    this.#use(Buffer.allocUnsafe(bytes));
     this.at = 0;
   }
 
   /** The written bytes, whose ownership passes to the caller. */
   end(): Buffer {
     const written = this.bytes.subarray(0, this.at);
-    this.bytes = Buffer.alloc(0);
+    this.#use(NOTHING);
     return written;
   }
 
-  /** A copy of the written bytes, of the exact size. */
-  copied(): Buffer {
-    const copy = Buffer.allocUnsafeSlow(this.at);
-    this.bytes.copy(copy, 0, 0, this.at);
-    // Reuses the buffer unless it is too large.
-    if (this.bytes.length > REUSED_BYTES_MAX) this.bytes = Buffer.alloc(0);
-    return copy;
+  #use(bytes: Buffer): void {
+    this.bytes = bytes;
+    this.view = viewOf(bytes);
   }
 
   /** Reserves room for more bytes. */
@@ -216,7 +213,7 @@ export class ByteWriter {
     if (this.at + bytes <= this.bytes.length) return;
     const bigger = Buffer.allocUnsafe(2 * this.bytes.length + bytes);
     this.bytes.copy(bigger, 0, 0, this.at);
-    this.bytes = bigger;
+    this.#use(bigger);
   }
 
   put(text: Buffer): void {

@@ -8,7 +8,7 @@ import type { Description, Writer } from './points.ts';
 import { csvCell, reasonOf, sharedValues } from './rows.ts';
 
 /** The cells that all rows of a price have in common, with the commas around them. */
-export interface CommonCells {
+interface CommonCells {
   readonly code: Buffer;
   readonly currencyAndUnit: Buffer;
   /** The description of the price. */
@@ -130,23 +130,8 @@ function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generat
   }
 }
 
-/**
- * The rows of points as CSV, in memory of the exact size.
- * @param ends receives the end of each row
- */
-export function encodeRows(points: PointColumns, cells: CommonCells, ends: Uint32Array): Buffer {
-  const room = roomOf(cells);
-  const base = baseOf(points);
-  out.beginAgain(points.length * usualOf(cells) + room);
-  for (let index = 0; index < points.length; index += 1) {
-    writeRow(points, index, cells, base, room);
-    ends[index] = out.at;
-  }
-  return out.copied();
-}
-
 /** The cells that the rows of one record have in common. */
-export function commonCells(context: RenderContext, description: Description): CommonCells {
+function commonCells(context: RenderContext, description: Description): CommonCells {
   const shared = sharedValues(context, description);
   const { receipt } = description;
   const cells = (names: readonly string[], values = shared): string =>
@@ -179,8 +164,7 @@ export function commonCells(context: RenderContext, description: Description): C
 }
 
 /** The row of column names. */
-export const csvHeader = ({ market }: Plan): Buffer =>
-  Buffer.from(`${csvColumns(market).join(',')}\r\n`);
+const csvHeader = ({ market }: Plan): Buffer => Buffer.from(`${csvColumns(market).join(',')}\r\n`);
 
 const NOTHING = Buffer.alloc(0);
 

@@ -3,15 +3,18 @@ import {
   type DecimalColumn,
   type FxColumns,
   isUnconverted,
+  nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
 import type { CurrencyRates } from '../../conversion/rate-table.ts';
 import { summaryJson } from '../../conversion/summary.ts';
 import type { Metadata, RenderContext } from '../answer/answer.ts';
+import { ColumnsBuilder } from '../series/collector.ts';
 import {
   ascii,
   ByteWriter,
   COMMA,
+  dayOfMicros,
   POINT_BYTES_MAX,
   putDay,
   putDecimal,
@@ -24,6 +27,7 @@ import {
 } from './bytes.ts';
 import type { Contents, Description, Writer } from './points.ts';
 import { membersOf } from './record.ts';
+import { CachedWords, putWords, Words, wordOf } from './words.ts';
 
 /** Days whose texts are cached for one pair: eleven years. */
 const DAYS = 4_096;
@@ -43,7 +47,7 @@ class RateTexts {
   readonly from: Leg;
   readonly to: Leg;
   readonly #days = new Int32Array(DAYS);
-  readonly #texts: (Buffer | undefined)[] = new Array(DAYS).fill(undefined);
+  readonly #texts: (Words | undefined)[] = new Array(DAYS).fill(undefined);
 
   constructor(from: Leg, to: Leg) {
     this.from = from;
@@ -51,7 +55,7 @@ class RateTexts {
   }
 
   /** `,"fx":{…}` of a point that has a rate. */
-  at(fx: FxColumns, index: number): Buffer {
+  at(fx: FxColumns, index: number): Words {
     const day = fx.day[index] as number;
     const slot = day & (DAYS - 1);
     const known = this.#texts[slot];
@@ -64,7 +68,7 @@ class RateTexts {
 }
 
 /** The text of `RateTexts.at`. */
-function fxText(fx: FxColumns, index: number): Buffer {
+function fxText(fx: FxColumns, index: number): Words {
   rateOut.begin(TEXT_BYTES);
   rateOut.text(',"fx":{"date":"');
   rateOut.day(fx.day[index] as number);
@@ -73,7 +77,7 @@ function fxText(fx: FxColumns, index: number): Buffer {
   rateOut.text('","to":"');
   rateOut.number(fx.to, index, TEXT_BYTES);
   rateOut.text('"}');
-  return Buffer.from(rateOut.end());
+  return new Words(rateOut.end().toString('latin1'));
 }
 
 /** LRU cache, the most recently used first. */
@@ -90,10 +94,25 @@ function rateTextsOf({ pair: { from, to } }: FxColumns): RateTexts {
 
 const DATE = ascii('{"date":"');
 const LOW = ascii('","low":');
-const MID = ascii(',"mid":');
-const HIGH = ascii(',"high":');
+const MID = ',"mid":';
+const MID_WORD = wordOf(MID);
+const HIGH = ',"high":';
+const HIGH_WORD = wordOf(HIGH);
 const PUBLISHED = ascii(',"publishedAt":"');
 const CORRECTIONS = ascii('","corrections":');
+
+/** `{"date":"…","low":` by day. */
+const dates = new CachedWords(32, (out, start, day) => {
+  const at = putDay(out, putText(out, start, DATE), day);
+  return putText(out, at, LOW);
+});
+
+/** `,"publishedAt":"…","corrections":` by instant; all prices of a publication have the same. */
+const publications = new CachedWords(64, (out, start, micros) => {
+  const at = putInstant(out, putText(out, start, PUBLISHED), micros);
+  return putText(out, at, CORRECTIONS);
+});
+
 const PERIOD_START = ascii(',"periodStart":"');
 const PERIOD_END = ascii('","periodEnd":"');
 const OBSERVATIONS = ascii('","observations":');
@@ -137,8 +156,9 @@ function putPeriod(out: Buffer, start: number, periods: Periods, index: number):
   return putInteger(out, at, leftOut);
 }
 
-/** Writes one point. The buffer has room for `roomOf` bytes. */
+/** Writes one point. The buffer has room for `roomOf` bytes; the view is of its memory. */
 function putPoint(
+  view: DataView,
   out: Buffer,
   start: number,
   points: PointColumns,
@@ -147,21 +167,21 @@ function putPoint(
   isText: boolean,
 ): number {
   const { fx, periods } = points;
-  let at = putText(out, start, DATE);
-  at = putDay(out, at, points.day[index] as number);
-  at = putText(out, at, LOW);
+  const day = points.day[index] as number;
+  const micros = points.publishedAt[index] as number;
+  let at = dates.put(view, out, start, day, day);
   at = putValue(out, at, points.low, index, isText);
-  at = putText(out, at, MID);
+  view.setFloat64(at, MID_WORD, true);
+  at += MID.length;
   at = putValue(out, at, points.mid, index, isText);
-  at = putText(out, at, HIGH);
+  view.setFloat64(at, HIGH_WORD, true);
+  at += HIGH.length;
   at = putValue(out, at, points.high, index, isText);
-  at = putText(out, at, PUBLISHED);
-  at = putInstant(out, at, points.publishedAt[index] as number);
-  at = putText(out, at, CORRECTIONS);
+  at = publications.put(view, out, at, dayOfMicros(micros), micros);
   at = putInteger(out, at, points.corrections[index] as number);
   // A point without a rate has no `fx`.
   if (fx !== null && rates !== null && fx.day[index] !== NO_DAY) {
-    at = putText(out, at, rates.at(fx, index));
+    at = putWords(view, at, rates.at(fx, index));
   }
   if (periods !== null) at = putPeriod(out, at, periods, index);
   if (isUnconverted(points, index)) at = putText(out, at, NO_RATE);
@@ -182,46 +202,41 @@ const hasWideNumbers = ({ low, mid, high }: PointColumns): boolean =>
 const writer = new ByteWriter('null');
 
 /**
- * The points of a series as JSON, separated by commas, in slices of bounded length.
+ * Text, the points of a series as JSON, separated by commas, and text again, in slices of bounded
+ * length.
  * @param isText writes low, mid and high as JSON strings
  */
-export function* slicesOfPoints(points: PointColumns, isText = false): Generator<Buffer> {
+export function* slicesOfPoints(
+  points: PointColumns,
+  isText = false,
+  before = '',
+  after = '',
+): Generator<Buffer> {
   const rates = points.fx && rateTextsOf(points.fx);
   const hasWide = hasWideNumbers(points);
-  for (let index = 0; index < points.length; ) {
-    const usual = (points.length - index) * POINT_BYTES;
-    writer.begin(Math.min(usual, SLICE_BYTES) + POINT_BYTES_MAX);
-    while (index < points.length && writer.at < SLICE_BYTES) {
-      writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
-      if (index > 0) writer.byte(COMMA);
-      writer.at = putPoint(writer.bytes, writer.at, points, index, rates, isText);
-      index += 1;
-    }
-    yield writer.end();
-  }
-}
-
-/**
- * The points of a series as JSON, each after a comma, in a buffer of the exact size.
- * @param ends receives the end offset of each point
- */
-export function encodePoints(points: PointColumns, ends: Uint32Array): Buffer {
-  writer.beginAgain(points.length * POINT_BYTES + POINT_BYTES_MAX);
-  const rates = points.fx && rateTextsOf(points.fx);
-  const hasWide = hasWideNumbers(points);
+  const usual = Math.min(points.length * POINT_BYTES, SLICE_BYTES);
+  writer.begin(Buffer.byteLength(before) + usual + POINT_BYTES_MAX);
+  writer.at = writer.bytes.write(before, 'utf8');
   for (let index = 0; index < points.length; index += 1) {
+    if (writer.at >= SLICE_BYTES) {
+      yield writer.end();
+      const rest = (points.length - index) * POINT_BYTES;
+      writer.begin(Math.min(rest, SLICE_BYTES) + POINT_BYTES_MAX);
+    }
     writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
-    writer.byte(COMMA);
-    writer.at = putPoint(writer.bytes, writer.at, points, index, rates, false);
-    ends[index] = writer.at;
+    if (index > 0) writer.byte(COMMA);
+    writer.at = putPoint(writer.view, writer.bytes, writer.at, points, index, rates, isText);
   }
-  return writer.copied();
+  writer.reserve(POINT_BYTES_MAX);
+  writer.text(after);
+  yield writer.end();
 }
 
-const RECORD_END = Buffer.from(']}');
+const NO_POINTS = nativePoints(new ColumnsBuilder(0).finish());
+const RECORD_END = ']}';
 
 /** A record as JSON up to its points; members are in the order of the contract. */
-export function recordStart(
+function recordStart(
   context: RenderContext,
   { price, currencyAndUnit, receipt, summary }: Description,
 ): string {
@@ -234,14 +249,16 @@ export function recordStart(
 }
 
 /** One record as JSON, in slices. */
-function* recordJson(context: RenderContext, contents: Contents): Generator<Buffer> {
-  yield Buffer.from(recordStart(context, contents));
-  if (contents.points) yield* slicesOfPoints(contents.points, context.plan.options.decimalsAsText);
-  yield RECORD_END;
-}
+const recordJson = (context: RenderContext, contents: Contents): Generator<Buffer> =>
+  slicesOfPoints(
+    contents.points ?? NO_POINTS,
+    context.plan.options.decimalsAsText,
+    recordStart(context, contents),
+    RECORD_END,
+  );
 
 /** The bytes before the records of a document, in slices. */
-export function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> {
+function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> {
   const text = JSON.stringify({ ...metadata, warnings: [] });
   yield Buffer.from(`{"$metadata":${text.slice(0, -2)}`);
   for (let at = 0; at < warnings.length; at += WARNINGS_PER_SLICE) {

@@ -10,11 +10,13 @@ import { convertedPoints, lastOf, type Observations, observe } from '../../conve
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
 import { daysIn } from '../../std/days.ts';
+import { Slice } from '../../std/turns.ts';
 import type { Answer, RecordContext, RenderContext } from '../answer/answer.ts';
 import type { PlannedPrice } from '../answer/conversions.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { Plan } from '../plan/plan.ts';
-import { ColumnsBuilder, type SeriesRange } from '../series/collector.ts';
+import { ColumnsBuilder } from '../series/collector.ts';
+import type { SeriesRange } from '../series/ranges.ts';
 import { type CurrencyAndUnit, type Receipt, receiptOf } from './receipt.ts';
 import { type CurrencyAndUnitMembers, currencyAndUnitOf } from './record.ts';
 
@@ -73,16 +75,12 @@ function currenciesAndUnitsOf(
 }
 
 /** The rounding of the numbers of a price. */
-export const roundingOf = ({ options }: Plan, price: SelectedPrice): Rounding =>
+const roundingOf = ({ options }: Plan, price: SelectedPrice): Rounding =>
   // The options of a conversion do not affect a payable, including its averages.
   price.price_type === 'payable' ? BY_RULE : { decimals: options.decimals };
 
 /** The summary of a price. @param columns the series, from its first point */
-export function summaryIn(
-  context: RenderContext,
-  { price, outcome }: PlannedPrice,
-  columns: Columns,
-) {
+function summaryIn(context: RenderContext, { price, outcome }: PlannedPrice, columns: Columns) {
   const rounding = roundingOf(context.plan, price);
   const payable = price.price_type === 'payable';
   return summaryOf(observe(columns, outcome?.conversion ?? null), { payable, rounding });
@@ -92,7 +90,7 @@ export function summaryIn(
  * Computes a record without its points.
  * @param withoutRate number of its points without a rate
  */
-export function descriptionOf(
+function descriptionOf(
   context: RenderContext,
   planned: PlannedPrice,
   summary: Summary | null,
@@ -133,24 +131,24 @@ export interface Writer {
   readonly end: Buffer;
 }
 
-/** Prices of the first statement, if the number of their points is unknown before. */
+/** Prices of the first read, if the number of their points is unknown before. */
 const PRICES_AT_FIRST = 4;
 
-/** Target number of points in one statement. They stay in memory while a slow client reads. */
-const POINTS_PER_STATEMENT = 16_384;
+/** Target number of points of one read. They stay in memory while a slow client reads. */
+const POINTS_PER_READ = 16_384;
 
-/** Number of prices in the first statement; a bounded range limits their points. */
+/** Number of prices of the first read; a bounded range limits their points. */
 function firstStep(days: number, pricesMax: number): number {
-  const wanted = Math.floor(POINTS_PER_STATEMENT / days);
+  const wanted = Math.floor(POINTS_PER_READ / days);
   return Math.max(1, Math.min(pricesMax, Math.max(PRICES_AT_FIRST, wanted)));
 }
 
 const NO_COLUMNS: Columns = new ColumnsBuilder().finish();
 const NO_SERIES: ReadonlyMap<number, Columns> = new Map();
 
-/** Number of prices in the next statement, from the points of the previous one. */
+/** Number of prices of the next read, from the points of the previous one. */
 function nextStep(prices: number, points: number, pricesMax: number): number {
-  const wanted = Math.floor((prices * POINTS_PER_STATEMENT) / Math.max(points, 1));
+  const wanted = Math.floor((prices * POINTS_PER_READ) / Math.max(points, 1));
   return Math.max(1, Math.min(pricesMax, 2 * prices, wanted));
 }
 
@@ -170,24 +168,28 @@ function rangeOf({ days, options }: Plan): SeriesRange {
   return { days, last: isCut ? lastObservations : null };
 }
 
-/** The contents of all records, in order. Series are read in chunks of a few prices. */
+/**
+ * The contents of all records, in order. Series are read in chunks of a few prices. Yields to the
+ * event loop between records: a reader in memory never waits, and a record may be much work for few
+ * bytes.
+ */
 export async function* contentsOfAll(
   context: RecordContext,
   prices: readonly PlannedPrice[],
 ): AsyncGenerator<Contents> {
-  const { plan, revision, work, pricesPerStatement: pricesMax } = context;
+  const { plan, reader } = context;
+  const { pricesPerRead: pricesMax } = reader;
   const { includeSeries, includeSummary } = plan.options;
   const range = rangeOf(plan);
+  const slice = new Slice();
   let step = firstStep(Math.min(daysIn(range.days), range.last ?? Infinity), pricesMax);
   for (let start = 0; start < prices.length; ) {
     const chunk = prices.slice(start, start + step);
     const ids = chunk.map((each) => each.price.id);
-    const series =
-      includeSeries || includeSummary
-        ? await context.series(ids, range, revision, work.signal)
-        : NO_SERIES;
+    const series = includeSeries || includeSummary ? await reader.series(ids, range) : NO_SERIES;
     for (const planned of chunk) {
       yield contentsOf(context, planned, series.get(planned.price.id) ?? NO_COLUMNS);
+      if (slice.isOver) await slice.yieldIfOver();
     }
     start += chunk.length;
     step = nextStep(chunk.length, pointsIn(series), pricesMax);

@@ -1,5 +1,5 @@
 import { columnName } from '../../catalog/dimensions.ts';
-import type { Market } from '../../catalog/markets.ts';
+import { MARKETS, type Market } from '../../catalog/markets.ts';
 import { dimensionFields } from '../../contract/schemas/formats.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { PriceAttributes, SelectedPrice } from '../market/query.ts';
@@ -8,8 +8,15 @@ import type { CurrencyReference, References, UnitReference } from '../market/ref
 type DimensionColumn = Extract<keyof PriceAttributes, `${string}_id`>;
 
 /** The field and column of each dimension of a market, in the order in which records show them. */
-const dimensionsOf = (market: Market) =>
-  dimensionFields(market).map((field) => ({ field, column: columnName(field) as DimensionColumn }));
+const DIMENSIONS = new Map(
+  MARKETS.map((market: Market) => {
+    const fields = dimensionFields(market);
+    return [
+      market.slug,
+      fields.map((field) => ({ field, column: columnName(field) as DimensionColumn })),
+    ];
+  }),
+);
 
 const known = <K, V>(map: ReadonlyMap<K, V>, key: K, what: string): V => {
   const found = map.get(key);
@@ -44,7 +51,7 @@ export function attributesOf(
   currencyAndUnit: CurrencyAndUnitMembers,
 ) {
   const dimensions: Record<string, object | null> = {};
-  for (const { field, column } of dimensionsOf(market)) {
+  for (const { field, column } of DIMENSIONS.get(market.slug) ?? []) {
     const id = price[column];
     dimensions[field] = id === null ? null : known(references.values, id, field);
   }

@@ -407,12 +407,14 @@ t.test('nothing is read where the rates cover the dates, or no rate is needed', 
   const readsOf = async (range: DateBounds, options: object) => {
     const before = statements.length;
     await ask(t, { codes: ['M-USD'], ...range }, options);
-    return statements.slice(before).filter((each) => each.includes('all_segments')).length;
+    return statements.slice(before).filter((each) => each.includes('w.is_counted')).length;
   };
   const covered = { dateFrom: '2026-02-01', dateTo: '2026-03-31' };
   const series = { currency: 'EUR', includeSeries: true };
   t.equal(await readsOf(covered, series), 0);
   t.equal(await readsOf({}, { unitOfMeasure: 'lb', includeSeries: true }), 0);
   t.equal(await readsOf({}, { currency: 'EUR' }), 0, 'no point is asked for');
-  t.equal(await readsOf({ dateFrom: '2026-02-01' }, series), 1, 'and only without a book');
+  const days = 'the days of a price, and its points by segment; and only without a book';
+  t.equal(await readsOf({ dateFrom: '2026-02-01' }, series), 2, days);
+  t.equal(await readsOf({}, { ...series, includeSummary: true }), 2, 'also for a summary');
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { nativePoints } from '../../../src/conversion/columns.ts';
 import { ColumnsBuilder } from '../../../src/prices/series/collector.ts';
-import { encodePoints, slicesOfPoints } from '../../../src/prices/write/json.ts';
+import { slicesOfPoints } from '../../../src/prices/write/json.ts';
 import { dayText, decimalText, instantText, values } from '../../support/prices/decimals.ts';
 import { pointsText } from '../../support/prices/points-text.ts';
 
@@ -104,30 +104,4 @@ t.test('slices are the same bytes, and none is long', async (t) => {
   const slices = [...slicesOfPoints(points)];
   t.ok(slices.length > 3 && slices.every(({ length }) => length > 0 && length < 66_560));
   t.ok(Buffer.concat(slices).equals(pointsText(points)));
-});
-
-t.test('the end of the points is returned, in bytes that nothing else writes to', async (t) => {
-  const pointsFrom = (first: number) => {
-    const builder = new ColumnsBuilder();
-    for (let day = first; day < first + 300; day += 1) {
-      builder.add(day, day, day, day, 2, day * 86_400_000_000, 0);
-    }
-    return nativePoints(builder.finish());
-  };
-  const points = pointsFrom(1_000);
-  const ends = new Uint32Array(points.length);
-  const bytes = encodePoints(points, ends);
-  const before = Buffer.from(bytes);
-  encodePoints(pointsFrom(5_000), new Uint32Array(points.length));
-  t.ok(bytes.equals(before));
-  t.equal(bytes.buffer.byteLength, bytes.length, 'the kept slice references no other bytes');
-  const mids = Array.from(ends, (end, index) => {
-    const [begin, comma] = [index === 0 ? 0 : (ends[index - 1] as number), bytes[0]];
-    t.equal(bytes[begin], comma);
-    return JSON.parse(bytes.toString('latin1', begin + 1, end)).mid;
-  });
-  t.same(
-    mids,
-    Array.from({ length: points.length }, (_, index) => (1_000 + index) / 100),
-  );
 });

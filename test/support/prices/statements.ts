@@ -18,6 +18,7 @@ import { referenceReader } from '../../../src/prices/market/references.ts';
 import { unmatchedIn } from '../../../src/prices/market/unmatched.ts';
 import { usedValues, vocabularyReader } from '../../../src/prices/market/vocabulary.ts';
 import { planOf } from '../../../src/prices/plan/plan.ts';
+import { extentsQuery } from '../../../src/prices/series/extents.ts';
 import {
   daysStatement,
   fewPoints,
@@ -105,6 +106,9 @@ const changesOf = (markets: number) =>
     }),
   );
 
+/** Reads the vocabulary of nickel. */
+const vocabulary = (db: Kysely<Database>) => () => vocabularyReader(db)(market('nickel'), HEAD);
+
 /** Every shape of statement of an answer, by purpose. */
 async function shapes(): Promise<Record<string, readonly string[]>> {
   const select = (slug: string, filters: object) => [compiled(slug, filters).sql];
@@ -139,11 +143,12 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     ],
     'a few days of each of some prices': [fewPoints([], '42.abc123').text],
     'the last points of some prices': [lastPoints([1], ALL_DAYS, 1, '42.abc123').text],
+    'the days and number of points': [extentsQuery([], '42.abc123').text],
     'values that were named': await statementsOf((db) =>
-      unmatchedIn(() => db, vocabularyReader(db), planFor('nickel', { products: one }), HEAD, []),
+      unmatchedIn(() => db, vocabulary(db), planFor('nickel', { products: one }), HEAD, []),
     ),
     'codes that were not found': await statementsOf((db) =>
-      unmatchedIn(() => db, vocabularyReader(db), planFor('nickel', { codes: one }), HEAD, []),
+      unmatchedIn(() => db, vocabulary(db), planFor('nickel', { codes: one }), HEAD, []),
     ),
     'the values of every filter': await statementsOf((db) =>
       usedValues(db, market('copper'), '42.abc123'),
