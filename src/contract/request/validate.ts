@@ -7,6 +7,7 @@ import { Names } from '../../catalog/nearest.ts';
 import { shown, VIOLATIONS_MAX, type Violation, type ViolationCode } from '../../errors.ts';
 import { closed } from '../schemas/components.ts';
 import { filtersOf, type MarketSchemas } from '../schemas/market.ts';
+import { OPTION_NAMES, optionOf } from '../schemas/options.ts';
 import { escapePointer } from '../schemas/problem.ts';
 
 // TypeBox stops at 8 errors by default, but a response reports all violations.
@@ -72,9 +73,12 @@ const FORMS: Readonly<Record<string, string>> = {
   '/after': 'Must be a position of nextSeq or seq, latest, or revision: and a revision',
   '/base': 'Must be an ISO 4217 code of three letters',
   '/quote': 'Must be an ISO 4217 code of three letters',
-  '/options/columns': 'Must be all, short, or names of columns with commas and no blanks',
-  '/options/asOf': 'Must be an instant with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',
-  '/options/revision': 'Must be a revision as an answer names it in $metadata.revision',
+  ...Object.fromEntries(
+    OPTION_NAMES.flatMap((name) => {
+      const { form } = optionOf(name);
+      return form === undefined ? [] : [[`/options/${name}`, form]];
+    }),
+  ),
 };
 
 const article = (type: string): string => (/^[aeio]/.test(type) ? `an ${type}` : `a ${type}`);
@@ -227,13 +231,14 @@ function checkWith(schema: TObject, root: Closed, body: MarketBody | null): Body
 export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
   const { filters, options } = schemas;
   const body = closed({ filters: Type.Optional(filters), options: Type.Optional(options) });
-  const aggregate = options.properties['aggregate'] as TObject;
   const closedAt = (path: string, schema: TObject, inner: Closed['inner'] = []): Closed => ({
     path,
     members: membersOf(schema),
     inner,
   });
-  const inOptions = [{ name: 'aggregate', ...closedAt('/options/aggregate', aggregate) }];
+  const inOptions = Object.entries(options.properties)
+    .filter((entry): entry is [string, TObject] => Type.IsObject(entry[1]))
+    .map(([name, schema]) => ({ name, ...closedAt(`/options/${name}`, schema) }));
   const root = closedAt('', body, [
     { name: 'filters', ...closedAt('/filters', filters) },
     { name: 'options', ...closedAt('/options', options, inOptions) },

@@ -4,13 +4,13 @@ import type { Market, MarketSlug } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { nearest } from '../../catalog/nearest.ts';
 import { type BodyCheck, isMembers } from '../../contract/request/validate.ts';
-import { csvColumns, FORMATS, FORMATS_OF, type Format } from '../../contract/schemas/formats.ts';
+import { csvColumns, FORMATS, type Format, formatsOf } from '../../contract/schemas/formats.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import type { RequestPart } from '../../contract/schemas/problem.ts';
 import { brokenRules, eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
 import { boundText, type Days, dayOf } from '../../std/days.ts';
 import { type PagePosition, pagePositionIn } from './cursor.ts';
-import { brokenOptions, optionsOf, type PlanOptions } from './options.ts';
+import { brokenOptions, optionsOf, type PlanOptions, usedOptions } from './options.ts';
 
 /** One filter list: the values as sent, and their match keys. */
 export interface ListFilter {
@@ -214,19 +214,11 @@ export function planOf(
  * @throws Problem `validation_failed`
  */
 function checkFormat({ options, format }: Plan): void {
-  const given = {
-    columns: options.columns !== null,
-    layout: options.layout === 'wide',
-    warnings: options.warnings === 'row',
-    decimalsAsText: options.decimalsAsText,
-  };
-  const wrong = (Object.keys(FORMATS_OF) as (keyof typeof FORMATS_OF)[]).filter(
-    (name) => given[name] && !(FORMATS_OF[name] as readonly Format[]).includes(format),
-  );
+  const wrong = usedOptions(options).filter((name) => !formatsOf(name).includes(format));
   if (wrong.length === 0) return;
   throw brokenRules(
     wrong.map((name) => {
-      const media = FORMATS_OF[name].map((each) => FORMATS[each].media);
+      const media = formatsOf(name).map((each) => FORMATS[each].media);
       const detail = `${name} applies to ${eitherOf(media)}; omit it, or request one of these`;
       return { pointer: `/options/${name}`, code: 'unknown_field', detail };
     }),
