@@ -83,7 +83,11 @@ async function writeClientOptions(): Promise<void> {
   const [first, ...more] = OPTION_NAMES;
   const names = [`OPTIONS = frozenset("""${first}`, ...more.slice(0, -1)];
   const python = wrapped([...names, `${more.at(-1)}""".split())`]);
-  await replaceIn('clients/python/commodity_prices.py', /^OPTIONS = frozenset[^)]*\(\)\)$/m, python);
+  await replaceIn(
+    'clients/python/commodity_prices.py',
+    /^OPTIONS = frozenset[^)]*\(\)\)$/m,
+    python,
+  );
   const ofFormats = OPTION_NAMES.filter((name) => formatsOf(name).length < FORMAT_NAMES.length);
   const typescript = `type FormatOption = ${ofFormats.map((name) => `'${name}'`).join(' | ')};`;
   await replaceIn('clients/typescript/client.ts', /^type FormatOption = .*;$/m, typescript);
