@@ -7,7 +7,7 @@ import type { RateSource } from '../prices/market/rates.ts';
 import { csvHeader } from '../prices/write/csv.ts';
 import { documentStart, recordStart } from '../prices/write/json.ts';
 import { descriptionOf, roundingOf, summaryIn } from '../prices/write/points.ts';
-import type { Body } from '../std/body.ts';
+import type { Body } from '../std/body-stream.ts';
 import type { Days } from '../std/days.ts';
 import { UNHELD_BYTES } from '../std/held-bytes.ts';
 import { type BlockRange, columnsOfRanges, pointsIn, rangesIn } from './block.ts';

@@ -13,7 +13,7 @@ import { isConverting, optionsOf, type PlanOptions } from '../prices/plan/option
 import type { Plan } from '../prices/plan/plan.ts';
 import type { SeriesSource } from '../prices/series/collector.ts';
 import type { Snapshot } from '../prices/snapshot.ts';
-import type { Body } from '../std/body.ts';
+import type { Body } from '../std/body-stream.ts';
 import type { Days } from '../std/days.ts';
 import { type Block, columnsOfRanges, countWithin, rangesIn } from './block.ts';
 import { type BookFormat, bookBody } from './body.ts';

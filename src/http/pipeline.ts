@@ -5,21 +5,21 @@ import type { Client } from '../db/client.ts';
 import type { MinRevisionCheck } from '../db/min-revision.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Limits } from '../limits/limits.ts';
-import { BodyStream } from '../std/body.ts';
+import { BodyStream } from '../std/body-stream.ts';
 import type { HeldBytes } from '../std/held-bytes.ts';
-import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
-import { checkHead, commonHeaders } from './head.ts';
 import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
 import { admitOpen, shedLoad, takePlace, waitForBody } from './hooks/gate.ts';
-import { checkFailures, countFailures, limitedBy, limitPrincipal } from './hooks/limits.ts';
+import { checkFailures, countFailures, limitedBy, limitPrincipal } from './hooks/limit-requests.ts';
 import { methods } from './hooks/methods.ts';
 import { checkMinRevision } from './hooks/min-revision.ts';
 import { bytesSent, logBegin, logEnd, type Observer, recordStreamError } from './hooks/observe.ts';
 import { Readers } from './hooks/readers.ts';
 import { recordUse } from './hooks/usage.ts';
 import { problems } from './problems.ts';
+import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './request-body.ts';
+import { checkHead, commonHeaders } from './request-head.ts';
 import { RequestWork } from './work.ts';
 
 interface PipelineOptions {

@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { pascal } from '../../src/contract/schemas/market.ts';
 import { OPTION_NAMES, optionOf } from '../../src/contract/schemas/options.ts';
-import { SECURITY_HEADERS } from '../../src/http/head.ts';
+import { SECURITY_HEADERS } from '../../src/http/request-head.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { faultOf } from '../support/http/conformity.ts';
 import { serviceOn } from '../support/http/service.ts';

@@ -1,6 +1,6 @@
 import Type, { type TObject, type TSchema } from 'typebox';
 import { nearest } from '../../catalog/nearest.ts';
-import { shown, VIOLATIONS_MAX, type Violation } from '../../errors.ts';
+import { quoted, VIOLATIONS_MAX, type Violation } from '../../errors.ts';
 import { maskedEncoded } from '../../std/secrets.ts';
 import { closed, word } from '../schemas/components.ts';
 import { FORMAT_NAMES, type Format } from '../schemas/formats.ts';
@@ -36,7 +36,7 @@ function decoded(text: string): string | null {
 }
 
 /** The pointer of a parameter that matches no member of a body. */
-const pointerOf = (name: string): string => `?${escapePointer(shown(name))}`;
+const pointerOf = (name: string): string => `?${escapePointer(quoted(name))}`;
 
 /** Reads the query of an address strictly: a decoding error is a violation, never a guess. */
 export function queryOf(url: string): Query {
@@ -66,7 +66,7 @@ const parametersRefused = (url: string, detailOf: (name: string) => string): Vio
   [...queryOf(url).parameters.keys()].slice(0, VIOLATIONS_MAX + 1).map((name) => ({
     pointer: pointerOf(name),
     code: 'unknown_field',
-    detail: detailOf(shown(name)),
+    detail: detailOf(quoted(name)),
   }));
 
 /** A violation for each query parameter of a POST. */
@@ -164,7 +164,7 @@ export function parametersOf({ filters, options }: MarketSchemas): TObject {
 function unknownParameter(name: string, legal: readonly string[]): Violation {
   const [near] = nearest(name, legal, 1);
   const hint = near ? `did you mean ${near}?` : `legal are ${legal.join(', ')}`;
-  const detail = `There is no parameter ${shown(name)}; ${hint}`;
+  const detail = `There is no parameter ${quoted(name)}; ${hint}`;
   return { pointer: pointerOf(name), code: 'unknown_field', detail };
 }
 
@@ -251,7 +251,7 @@ function withNearest(violation: Violation, { properties }: TObject, values: Flat
   const sent = (values[name] as readonly string[] | undefined)?.[Number(place)];
   const [near] = legal && sent !== undefined ? nearest(sent, legal, 1) : [];
   if (near === undefined || sent === undefined) return violation;
-  return { ...violation, detail: `There is no ${name} ${shown(sent)}; did you mean ${near}?` };
+  return { ...violation, detail: `There is no ${name} ${quoted(sent)}; did you mean ${near}?` };
 }
 
 /** Compiles the query parser of an address without a market, from its schema. */

@@ -4,7 +4,7 @@ import { Settings } from 'typebox/system';
 import { BASE_FILTERS, DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { Names } from '../../catalog/nearest.ts';
-import { shown, VIOLATIONS_MAX, type Violation, type ViolationCode } from '../../errors.ts';
+import { quoted, VIOLATIONS_MAX, type Violation, type ViolationCode } from '../../errors.ts';
 import { closed } from '../schemas/components.ts';
 import { filtersOf, type MarketSchemas } from '../schemas/market.ts';
 import { OPTION_NAMES, optionOf } from '../schemas/options.ts';
@@ -43,7 +43,7 @@ const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.k
 export const isKnownFilter = (name: string): boolean => KNOWN_FILTERS.has(name);
 
 function unknownMember(parent: string, name: string, legal: LegalNames): Violation {
-  const pointer = `${parent}/${escapePointer(shown(name))}`;
+  const pointer = `${parent}/${escapePointer(quoted(name))}`;
   const { body } = legal;
   if (body && parent === '/filters' && isKnownFilter(name)) {
     const filters = filtersOf(body.market).join(', ');
@@ -59,7 +59,7 @@ function unknownMember(parent: string, name: string, legal: LegalNames): Violati
   const [other] = near ? [] : (body?.suggestions.nearest(name, 1) ?? []);
   const meant = other ? `${other} in ${body?.places.get(other)}` : near;
   const hint = meant ? `did you mean ${meant}?` : `legal are ${legal.names.join(', ')}`;
-  return { pointer, code: 'unknown_field', detail: `There is no member ${shown(name)}; ${hint}` };
+  return { pointer, code: 'unknown_field', detail: `There is no member ${quoted(name)}; ${hint}` };
 }
 
 const DAY_FORM = 'Must be a real calendar day, written YYYY-MM-DD';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../errors.ts';
 import { memoryInUse } from '../../prices/answer/answer.ts';
-import { BodyStream } from '../../std/body.ts';
+import { BodyStream } from '../../std/body-stream.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import {
   CODINGS,

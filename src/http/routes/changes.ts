@@ -28,16 +28,16 @@ type AcquireWaitSlot = (principal: Principal, forMs: number) => () => void;
  * @returns a function that throws Problem `too_many_concurrent_requests` at the limit; Retry-After
  *   is the time until the first slot is certainly free
  */
-function waitSlots(most: number): AcquireWaitSlot {
+function waitSlots(slotsMax: number): AcquireWaitSlot {
   const taken = new Map<string, Set<WaitSlot>>();
   return ({ kind, id }, forMs) => {
     const name = `${kind} ${id}`;
     const slots = taken.get(name) ?? new Set();
     const nowMs = performance.now();
-    if (slots.size >= most) {
+    if (slots.size >= slotsMax) {
       const freeMs = Math.min(...[...slots].map((each) => each.untilMs)) - nowMs;
       const seconds = Math.max(1, Math.ceil(freeMs / 1000));
-      const detail = `${most} requests of this credential wait already; wait for one of them`;
+      const detail = `${slotsMax} requests of this credential wait already; wait for one of them`;
       throw new Problem('too_many_concurrent_requests', detail, {
         headers: { 'retry-after': String(seconds) },
       });

@@ -7,7 +7,7 @@ import { type BodyCheck, isMembers } from '../../contract/request/validate.ts';
 import { csvColumns, FORMATS, type Format, formatsOf } from '../../contract/schemas/formats.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import type { RequestPart } from '../../contract/schemas/problem.ts';
-import { brokenRules, eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
+import { brokenRules, eitherOf, quoted, startAgain, type Violation } from '../../errors.ts';
 import { boundText, type Days, dayOf } from '../../std/days.ts';
 import { type PagePosition, pagePositionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions, usedOptions } from './options.ts';
@@ -91,7 +91,7 @@ function brokenColumns(
     const [first = ''] = unknown;
     const [near] = nearest(first, known, 1);
     const hint = near ? `did you mean ${near}?` : 'the row of names of columns=all lists them';
-    const named = unknown.slice(0, NAMED_MAX).map(shown).join(', ');
+    const named = unknown.slice(0, NAMED_MAX).map(quoted).join(', ');
     const detail = `There is no column ${named}; ${hint}`;
     return [{ pointer, code: 'out_of_range', detail }];
   }

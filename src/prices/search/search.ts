@@ -87,12 +87,12 @@ function order(one: Candidate, other: Candidate): number {
 /** The best of many, without sorting all of them. */
 class Best {
   readonly kept: Candidate[] = [];
-  readonly #most: number;
+  readonly #resultsMax: number;
   /** The worst rank that can still enter the list. */
   #rankMax = Number.POSITIVE_INFINITY;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(resultsMax: number) {
+    this.#resultsMax = resultsMax;
   }
 
   /** False if no candidate of this rank is among the best. */
@@ -103,10 +103,10 @@ class Best {
   add(candidate: Candidate): void {
     let at = this.kept.length;
     while (at > 0 && order(candidate, this.kept[at - 1] as Candidate) < 0) at -= 1;
-    if (at >= this.#most) return;
+    if (at >= this.#resultsMax) return;
     this.kept.splice(at, 0, candidate);
-    if (this.kept.length > this.#most) this.kept.pop();
-    if (this.kept.length === this.#most) this.#rankMax = this.kept.at(-1)?.rank ?? 0;
+    if (this.kept.length > this.#resultsMax) this.kept.pop();
+    if (this.kept.length === this.#resultsMax) this.#rankMax = this.kept.at(-1)?.rank ?? 0;
   }
 }
 
@@ -200,12 +200,12 @@ function suggestionsFor(
  * Finds prices in the indexes of some markets. All words of the text must match. If no price has
  * them all, words with one typing error match as well, and one of three or more words may be
  * missing.
- * @param most maximum number of results
+ * @param resultsMax maximum number of results
  */
 export function searchPrices(
   indexes: readonly MarketIndex[],
   text: string,
-  most: number,
+  resultsMax: number,
 ): SearchResults {
   const written = wordsOf(text);
   const words = [...new Set(written)].slice(0, WORDS_MAX);
@@ -213,7 +213,7 @@ export function searchPrices(
   const code = codeKey(text.trim());
   const beginsCode = /\d/.test(code);
   const wanted: SearchText = { words, code, beginsCode, name: written.join(' ') };
-  const best = new Best(most);
+  const best = new Best(resultsMax);
   const totalOf = (withErrors: boolean): number =>
     indexes.reduce((sum, index) => sum + search(index, wanted, withErrors, best), 0);
   const exact = totalOf(false);

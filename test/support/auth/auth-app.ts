@@ -4,10 +4,10 @@ import type t from 'tap';
 import type { Link } from '../../../src/db/link/link.ts';
 import type { Database } from '../../../src/db/schema.ts';
 import type { Access } from '../../../src/http/context.ts';
-import { requestIdOf } from '../../../src/http/head.ts';
 import { type AuthSettings, credentialsOf } from '../../../src/http/hooks/auth.ts';
 import { contextCreator } from '../../../src/http/pipeline.ts';
 import { problems } from '../../../src/http/problems.ts';
+import { requestIdOf } from '../../../src/http/request-head.ts';
 import { HeldBytes } from '../../../src/std/held-bytes.ts';
 
 /** Settings that trust no token. */
