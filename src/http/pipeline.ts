@@ -9,7 +9,7 @@ import { BodyStream } from '../std/body-stream.ts';
 import type { HeldBytes } from '../std/held-bytes.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
-import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
+import { type AuthSettings, basicChallenge, CredentialChecks, warnOfExpiry } from './hooks/auth.ts';
 import { admitOpen, shedLoad, takePlace, waitForBody } from './hooks/gate.ts';
 import { checkFailures, countFailures, limitedBy, limitPrincipal } from './hooks/limit-requests.ts';
 import { methods } from './hooks/methods.ts';
@@ -64,16 +64,39 @@ const startDeadline = (request: FastifyRequest, _reply: FastifyReply, done: () =
   done();
 };
 
+type AuthConfig = Pick<Config, 'JWT_SECRET' | 'JWT_PUBLIC_KEY_FILE' | 'JWT_JWKS_URL'> &
+  Pick<Config, 'JWT_ISSUER' | 'JWT_AUDIENCE' | 'JWT_LIFETIME_MAX_SECONDS' | 'JWT_LEEWAY_SECONDS'> &
+  Pick<Config, 'BASIC_AUTH'>;
+
+/** The settings of authentication. */
+export const authSettings = (config: AuthConfig): AuthSettings => ({
+  signingKeys: {
+    secret: config.JWT_SECRET,
+    publicKeyFile: config.JWT_PUBLIC_KEY_FILE,
+    jwksUrl: config.JWT_JWKS_URL,
+  },
+  tokenRules: {
+    issuer: config.JWT_ISSUER,
+    audience: config.JWT_AUDIENCE,
+    lifetimeMaxSeconds: config.JWT_LIFETIME_MAX_SECONDS,
+    leewaySeconds: config.JWT_LEEWAY_SECONDS,
+  },
+  takesBasic: config.BASIC_AUTH === 'on',
+});
+
 /** Creates the credential checks, and the recording of usage. */
-function credentialChecks(app: FastifyInstance, options: PipelineOptions): Promise<Credentials> {
+function credentialChecks(
+  app: FastifyInstance,
+  options: PipelineOptions,
+): Promise<CredentialChecks> {
   const { config, client, limits, usagePool } = options;
   const { reads, link } = client;
   const used = usagePool ? recordUse(app, usagePool) : null;
   const failed = countFailures(limits);
-  return credentialsOf(app, {
+  return CredentialChecks.create(app, {
     db: reads.db(),
     link,
-    settings: config,
+    settings: authSettings(config),
     lag: { nowMs: () => link.lagMs, maxMs: config.KEYS_LAG_MS_MAX },
     onChecked: (request, verdict) => {
       failed(request, verdict);
@@ -83,7 +106,7 @@ function credentialChecks(app: FastifyInstance, options: PipelineOptions): Promi
 }
 
 interface HookOptions extends PipelineOptions {
-  readonly credentials: Credentials;
+  readonly credentials: CredentialChecks;
   readonly rejectUnknown: (request: FastifyRequest) => void;
 }
 
@@ -123,7 +146,7 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
     waitForBody(request);
     done(null, payload);
   });
-  jsonBody(app, config); // 400 413 415
+  jsonBody(app, { depthMax: config.JSON_DEPTH_MAX, bytesMax: config.BODY_BYTES_MAX }); // 400 413 415
   app.addHook('preValidation', startDeadline); // 504
   app.addHook('preValidation', takePlace(gate)); // 503
   app.addHook('preValidation', requireBody); // 400
@@ -153,7 +176,7 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
 export async function pipeline(
   app: FastifyInstance,
   options: PipelineOptions,
-): Promise<Credentials> {
+): Promise<CredentialChecks> {
   const { observer } = options;
   app.decorateRequest('context');
   problems(app);

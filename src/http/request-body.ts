@@ -224,27 +224,26 @@ export const requireBody: preValidationHookHandler = ({ body, routeOptions }, _r
   done();
 };
 
-/** Settings of request bodies, named as in the environment. */
-interface BodySettings {
-  readonly JSON_DEPTH_MAX: number;
-  readonly BODY_BYTES_MAX: number;
+/** Limits of request bodies. */
+interface BodyLimits {
+  readonly depthMax: number;
+  readonly bytesMax: number;
 }
 
 /**
  * Accepts only `application/json` as request body. Routes get a `SentBody`, because its bytes are
  * the cache key of an answer.
  */
-export function jsonBody(app: FastifyInstance, settings: BodySettings): void {
+export function jsonBody(app: FastifyInstance, { depthMax, bytesMax }: BodyLimits): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/json',
     async (request: FastifyRequest, payload: IncomingMessage): Promise<SentBody> => {
-      const bytes = await (request.context.body ?? new BodyBytes(payload, settings.BODY_BYTES_MAX))
-        .whole;
+      const bytes = await (request.context.body ?? new BodyBytes(payload, bytesMax)).whole;
       // A long body takes milliseconds to parse and validate: at most one per event-loop turn.
       if (bytes.length > LONG_BYTES) await turn();
       checkMediaType(request);
-      return { bytes, parse: () => parseBody(bytes, settings.JSON_DEPTH_MAX) };
+      return { bytes, parse: () => parseBody(bytes, depthMax) };
     },
   );
 }

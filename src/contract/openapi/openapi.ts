@@ -76,8 +76,8 @@ interface OpenApiDocument {
   };
 }
 
-const table = (rows: readonly (readonly string[])[], head: readonly string[]): string =>
-  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
+const table = (rows: readonly (readonly string[])[], names: readonly string[]): string =>
+  [names, names.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 
 /** The request limits that no schema states. */
 export interface RequestLimits {
