@@ -146,7 +146,8 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
     waitForBody(request);
     done(null, payload);
   });
-  jsonBody(app, { depthMax: config.JSON_DEPTH_MAX, bytesMax: config.BODY_BYTES_MAX }); // 400 413 415
+  const bodyLimits = { depthMax: config.JSON_DEPTH_MAX, bytesMax: config.BODY_BYTES_MAX };
+  jsonBody(app, bodyLimits); // 400 413 415
   app.addHook('preValidation', startDeadline); // 504
   app.addHook('preValidation', takePlace(gate)); // 503
   app.addHook('preValidation', requireBody); // 400

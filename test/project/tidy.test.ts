@@ -167,16 +167,6 @@ t.test('no folder of test has more than 20 files side by side', async (t) => {
   );
 });
 
-t.test('every file that the list of broken rules names exists', async (t) => {
-  const named = read('docs/breaks.md').text.matchAll(/`(?:npm .* )?([\w./-]+\/[\w.-]+\.\w+)`/g);
-  const paths = [...named].map(([, path = '']) => path);
-  t.ok(paths.length > 200, `${paths.length} paths`);
-  t.same(
-    paths.filter((path) => !statSync(`${ROOT}${path}`, { throwIfNoEntry: false })),
-    [],
-  );
-});
-
 /** The names that a file imports from another one, as `path name`; `*` for all of them. */
 const namesFrom = ({ path, text }: ProjectFile): string[] => {
   const at = (target: string): string => new URL(target, `file:///${path}`).pathname.slice(1);

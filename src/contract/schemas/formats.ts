@@ -24,7 +24,7 @@ interface FormatEntry {
   readonly hasMetadata: boolean;
   /** The options that apply to some formats, among them this one; all others apply to all. */
   readonly options: readonly OptionName[];
-  /** The schema of the body: one that all markets share, or the name of one that each market has. */
+  /** The schema of the body: one of all markets, or the name of one that each market has. */
   readonly schema: { readonly shared: TSchema } | { readonly ofMarket: MarketSchema };
   /** The component with an example of the first market; null if the format needs none. */
   readonly example: { readonly component: string; readonly shows: ExampleContents } | null;
@@ -33,7 +33,7 @@ interface FormatEntry {
 type MarketSchema = 'response' | 'ndjson';
 
 /** The contents of an example: all columns, or the short ones. */
-export type ExampleContents = 'plain' | 'short';
+type ExampleContents = 'plain' | 'short';
 
 const PARQUET = 'application/vnd.apache.parquet';
 const ARROW = 'application/vnd.apache.arrow.stream';

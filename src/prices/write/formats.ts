@@ -167,6 +167,12 @@ const WRITERS: Readonly<Record<Format, FormatWriter>> = {
       isWide(answer.context.plan) ? wide(answer, true) : written(rowsWriter, answer),
     check: checkIfWide,
   },
-  parquet: table(async () => (await import('./parquet.ts')).parquetSlices),
-  arrow: table(async () => (await import('./arrow.ts')).arrowSlices),
+  parquet: table(async () => {
+    const { parquetSlices } = await import('./parquet.ts');
+    return parquetSlices;
+  }),
+  arrow: table(async () => {
+    const { arrowSlices } = await import('./arrow.ts');
+    return arrowSlices;
+  }),
 };

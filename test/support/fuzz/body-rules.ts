@@ -101,8 +101,8 @@ const optionsAreLegal = (options: Members): boolean =>
 
 /**
  * True if a body keeps the rules of the contract, section Request: written from its text, with only
- * the names of the options from the service. It ignores rules that depend on the data: `strict`, `onUnconvertible`,
- * and which currencies, units and revisions there are.
+ * the names of the options from the service. It ignores rules that depend on the data: `strict`,
+ * `onUnconvertible`, and which currencies, units and revisions there are.
  */
 export function isLegalBody(market: SpecifiedMarket, body: unknown): boolean {
   if (!isObject(body)) return false;
