@@ -248,6 +248,41 @@ function longFunctions({ path, lines }: ProjectFile): string[] {
   });
 }
 
+/** Folders of which a file is read from its first function on: the flow of a request and a load. */
+const IN_ORDER = /^src\/(prices|book|http\/reply|ingest\/load)\//;
+
+/** The first functions and classes of these files are parts of the exported ones below them. */
+const PARTS_FIRST = [
+  ...['src/book/block.ts', 'src/book/body.ts', 'src/book/open.ts'],
+  ...['src/prices/answer/missing-rates.ts', 'src/prices/series/from-sql.ts'],
+  ...['csv', 'json', 'points', 'record'].map((name) => `src/prices/write/${name}.ts`),
+  ...['market-prices', 'rates', 'references', 'samples'].map(
+    (name) => `src/prices/market/${name}.ts`,
+  ),
+];
+
+const FUNCTION = /^(export )?(?:async |abstract )*(?:function|class)\b/;
+const ARROW = /^(export )?const \w+(?:: .*)? =\s*(?:async )?[(<]/;
+
+/** True if a function or class of the file itself stands before all that it exports. */
+function beginsWithHelper({ lines }: ProjectFile): boolean {
+  const declared = lines.flatMap((line) => {
+    const match = FUNCTION.exec(line) ?? ARROW.exec(line);
+    return match ? [match[1] !== undefined] : [];
+  });
+  return declared[0] === false && declared.includes(true);
+}
+
+t.test('the exported functions of a file stand before its helpers', async (t) => {
+  const wrong = src
+    .filter(({ path }) => IN_ORDER.test(path) && !PARTS_FIRST.includes(path))
+    .filter(beginsWithHelper);
+  t.same(
+    wrong.map(({ path }) => path),
+    [],
+  );
+});
+
 t.test('the language stays plain', async (t) => {
   t.same(found(code, /^export (\*|\{.*\}|type \{.*\}) from/), [], 'no barrels');
   t.same(found(code, /^\s*(export )?(declare )?(const )?(enum|namespace) /), [], 'erasable syntax');

@@ -31,6 +31,27 @@ interface OptionMembers extends Readonly<Record<string, unknown>> {
 /** The detail of the violation for an instant in the future. */
 export const IN_THE_FUTURE = 'Must not lie in the future';
 
+/** Checks the rules that a schema cannot express, for options that passed the schema. */
+export function brokenOptions(
+  options: OptionMembers,
+  brokenPointers: ReadonlySet<string>,
+): Violation[] {
+  const { asOf, revision } = options;
+  const pointer = '/options/asOf';
+  const broken = [
+    ...needlessRounding(options, brokenPointers),
+    ...withoutSeries(options, brokenPointers),
+  ];
+  if (asOf !== undefined && revision !== undefined) {
+    const detail = 'asOf and revision both name a past revision; omit one of them';
+    broken.push({ pointer, code: 'unknown_field', detail });
+  }
+  if (typeof asOf !== 'string' || brokenPointers.has(pointer)) return broken;
+  const isPast = Date.parse(utcMicroseconds(asOf)) <= Date.now() + CLOCKS_DIFFER_MS;
+  if (!isPast) broken.push({ pointer, code: 'out_of_range', detail: IN_THE_FUTURE });
+  return broken;
+}
+
 /** The violations of options that round, without a number to round. */
 function needlessRounding(
   options: OptionMembers,
@@ -68,27 +89,6 @@ function withoutSeries(options: OptionMembers, brokenPointers: ReadonlySet<strin
 
 /** Maximum clock error of a service. The database clock checks instants closer than this. */
 const CLOCKS_DIFFER_MS = 86_400_000;
-
-/** Checks the rules that a schema cannot express, for options that passed the schema. */
-export function brokenOptions(
-  options: OptionMembers,
-  brokenPointers: ReadonlySet<string>,
-): Violation[] {
-  const { asOf, revision } = options;
-  const pointer = '/options/asOf';
-  const broken = [
-    ...needlessRounding(options, brokenPointers),
-    ...withoutSeries(options, brokenPointers),
-  ];
-  if (asOf !== undefined && revision !== undefined) {
-    const detail = 'asOf and revision both name a past revision; omit one of them';
-    broken.push({ pointer, code: 'unknown_field', detail });
-  }
-  if (typeof asOf !== 'string' || brokenPointers.has(pointer)) return broken;
-  const isPast = Date.parse(utcMicroseconds(asOf)) <= Date.now() + CLOCKS_DIFFER_MS;
-  if (!isPast) broken.push({ pointer, code: 'out_of_range', detail: IN_THE_FUTURE });
-  return broken;
-}
 
 function requestedRevisionOf(options: OptionMembers): RequestedRevision {
   const { asOf, revision } = options as { asOf?: string; revision?: string };

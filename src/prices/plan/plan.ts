@@ -60,6 +60,53 @@ type BodyMembers = Readonly<Record<string, unknown>>;
 const FIRST_DAY = '1800-01-01';
 const LAST_DAY = '2199-12-31';
 
+/**
+ * The plan of a request body.
+ * @param found violations found earlier, such as those of the query
+ * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
+ *   any, `invalid_cursor` for a cursor of another request; `validation_failed` for options of other
+ *   formats
+ */
+export function planOf(
+  market: Market,
+  check: BodyCheck,
+  body: unknown,
+  { by, readableMarkets, format }: PlanInput = NO_PRINCIPAL,
+  found: readonly Violation[] = [],
+): Plan {
+  const filters = membersOf(body, 'filters');
+  const options = membersOf(body, 'options');
+  const errors = [...found, ...check(body)];
+  const brokenPointers = new Set(errors.map((each) => each.pointer));
+  errors.push(...brokenFilters(market, filters, brokenPointers));
+  errors.push(...brokenOptions(options, brokenPointers));
+  errors.push(...brokenColumns(market, options, brokenPointers));
+  if (errors.length > 0) throw brokenRules(errors);
+  const codes = filters['codes'] as string[] | undefined;
+  const lists = filtersOf(market).flatMap((name) => {
+    const values = filters[name] as string[] | undefined;
+    return values && values.length > 0 ? [listFilter(name, values)] : [];
+  });
+  const plan = {
+    market,
+    format,
+    days: {
+      first: boundOf(textOf(filters['dateFrom']), -Infinity),
+      last: boundOf(textOf(filters['dateTo']), Infinity),
+    },
+    codes: codes ?? null,
+    lists,
+    options: optionsOf(options),
+    page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
+    by,
+    readableMarkets: codes ? readableMarkets() : [],
+  };
+  const cursor = options['cursor'] as string | undefined;
+  const whole = cursor === undefined ? plan : planAfterCursor(plan, cursor);
+  checkFormat(whole);
+  return Object.freeze(whole);
+}
+
 const membersOf = (body: unknown, name: string): BodyMembers => {
   const value = isMembers(body) ? body[name] : undefined;
   return isMembers(value) ? value : {};
@@ -161,53 +208,6 @@ function planAfterCursor(plan: Plan, cursor: string): Plan {
 
 /** Without a principal, warnings name no other market. */
 const NO_PRINCIPAL: PlanInput = { by: 'body', readableMarkets: () => [], format: 'json' };
-
-/**
- * The plan of a request body.
- * @param found violations found earlier, such as those of the query
- * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
- *   any, `invalid_cursor` for a cursor of another request; `validation_failed` for options of other
- *   formats
- */
-export function planOf(
-  market: Market,
-  check: BodyCheck,
-  body: unknown,
-  { by, readableMarkets, format }: PlanInput = NO_PRINCIPAL,
-  found: readonly Violation[] = [],
-): Plan {
-  const filters = membersOf(body, 'filters');
-  const options = membersOf(body, 'options');
-  const errors = [...found, ...check(body)];
-  const brokenPointers = new Set(errors.map((each) => each.pointer));
-  errors.push(...brokenFilters(market, filters, brokenPointers));
-  errors.push(...brokenOptions(options, brokenPointers));
-  errors.push(...brokenColumns(market, options, brokenPointers));
-  if (errors.length > 0) throw brokenRules(errors);
-  const codes = filters['codes'] as string[] | undefined;
-  const lists = filtersOf(market).flatMap((name) => {
-    const values = filters[name] as string[] | undefined;
-    return values && values.length > 0 ? [listFilter(name, values)] : [];
-  });
-  const plan = {
-    market,
-    format,
-    days: {
-      first: boundOf(textOf(filters['dateFrom']), -Infinity),
-      last: boundOf(textOf(filters['dateTo']), Infinity),
-    },
-    codes: codes ?? null,
-    lists,
-    options: optionsOf(options),
-    page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
-    by,
-    readableMarkets: codes ? readableMarkets() : [],
-  };
-  const cursor = options['cursor'] as string | undefined;
-  const whole = cursor === undefined ? plan : planAfterCursor(plan, cursor);
-  checkFormat(whole);
-  return Object.freeze(whole);
-}
 
 /**
  * Rejects options that do not apply to the format of the response, instead of ignoring them.

@@ -21,34 +21,6 @@ interface SearchReaders {
   readonly references: ReferenceReader;
 }
 
-async function readIndex(
-  { db, references }: SearchReaders,
-  market: Market,
-  data: DataRevision,
-): Promise<MarketIndex> {
-  const known = await references(db, data);
-  const filters = { market, codes: null, lists: [] };
-  const prices: FoundPrice[] = [];
-  for (;;) {
-    const range = { after: prices.at(-1)?.code ?? null, pricesMax: PRICES_PER_STATEMENT };
-    const rows = await selectionOf(db, filters, data.revision, range).execute();
-    for (const row of rows) prices.push(foundPrice(market, row, known));
-    if (rows.length < PRICES_PER_STATEMENT) return indexOf(market, prices);
-  }
-}
-
-/** Cached indexes of a market: the newest, and one for requests that began before it. */
-const REVISIONS = 2;
-
-/** The indexes of some markets at one revision of the data. */
-interface IndexesAt {
-  readonly data: DataRevision;
-  readonly indexes: readonly MarketIndex[];
-}
-
-/** Reads the indexes of markets at the newest revision. Does not wait for other markets. */
-type IndexReader = (slugs: readonly MarketSlug[], newest: NewestRevision) => Promise<IndexesAt>;
-
 /**
  * A reader that builds the index of a market once for each of its revisions, on first use. An index
  * has about 800 bytes a price.
@@ -76,3 +48,31 @@ export function indexReader(readers: SearchReaders): IndexReader {
     return { data, indexes: await Promise.all(wanted) };
   };
 }
+
+async function readIndex(
+  { db, references }: SearchReaders,
+  market: Market,
+  data: DataRevision,
+): Promise<MarketIndex> {
+  const known = await references(db, data);
+  const filters = { market, codes: null, lists: [] };
+  const prices: FoundPrice[] = [];
+  for (;;) {
+    const range = { after: prices.at(-1)?.code ?? null, pricesMax: PRICES_PER_STATEMENT };
+    const rows = await selectionOf(db, filters, data.revision, range).execute();
+    for (const row of rows) prices.push(foundPrice(market, row, known));
+    if (rows.length < PRICES_PER_STATEMENT) return indexOf(market, prices);
+  }
+}
+
+/** Cached indexes of a market: the newest, and one for requests that began before it. */
+const REVISIONS = 2;
+
+/** The indexes of some markets at one revision of the data. */
+interface IndexesAt {
+  readonly data: DataRevision;
+  readonly indexes: readonly MarketIndex[];
+}
+
+/** Reads the indexes of markets at the newest revision. Does not wait for other markets. */
+type IndexReader = (slugs: readonly MarketSlug[], newest: NewestRevision) => Promise<IndexesAt>;

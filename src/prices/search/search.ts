@@ -70,6 +70,36 @@ interface SearchText {
 const IS_CODE = -2;
 const BEGINS_CODE = -1;
 
+/**
+ * Finds prices in the indexes of some markets. All words of the text must match. If no price has
+ * them all, words with one typing error match as well, and one of three or more words may be
+ * missing.
+ * @param resultsMax maximum number of results
+ */
+export function searchPrices(
+  indexes: readonly MarketIndex[],
+  text: string,
+  resultsMax: number,
+): SearchResults {
+  const written = wordsOf(text);
+  const words = [...new Set(written)].slice(0, WORDS_MAX);
+  if (words.length === 0) return { results: [], total: 0, suggestions: [] };
+  const code = codeKey(text.trim());
+  const beginsCode = /\d/.test(code);
+  const wanted: SearchText = { words, code, beginsCode, name: written.join(' ') };
+  const best = new Best(resultsMax);
+  const totalOf = (withErrors: boolean): number =>
+    indexes.reduce((sum, index) => sum + search(index, wanted, withErrors, best), 0);
+  const exact = totalOf(false);
+  const unknown = exact > 0 ? null : unknownOf(indexes, words);
+  const total = unknown === null ? exact : totalOf(true);
+  return {
+    results: best.kept.map(resultOf),
+    total,
+    suggestions: unknown === null ? [] : suggestionsFor(indexes, text, unknown),
+  };
+}
+
 function rankOf({ code, beginsCode }: SearchText, key: string, cost: number): number {
   if (key === code) return IS_CODE;
   return beginsCode && key.startsWith(code) ? BEGINS_CODE : cost;
@@ -194,34 +224,4 @@ function suggestionsFor(
     }),
   );
   return [...new Set(suggestions)].filter((each) => each !== '');
-}
-
-/**
- * Finds prices in the indexes of some markets. All words of the text must match. If no price has
- * them all, words with one typing error match as well, and one of three or more words may be
- * missing.
- * @param resultsMax maximum number of results
- */
-export function searchPrices(
-  indexes: readonly MarketIndex[],
-  text: string,
-  resultsMax: number,
-): SearchResults {
-  const written = wordsOf(text);
-  const words = [...new Set(written)].slice(0, WORDS_MAX);
-  if (words.length === 0) return { results: [], total: 0, suggestions: [] };
-  const code = codeKey(text.trim());
-  const beginsCode = /\d/.test(code);
-  const wanted: SearchText = { words, code, beginsCode, name: written.join(' ') };
-  const best = new Best(resultsMax);
-  const totalOf = (withErrors: boolean): number =>
-    indexes.reduce((sum, index) => sum + search(index, wanted, withErrors, best), 0);
-  const exact = totalOf(false);
-  const unknown = exact > 0 ? null : unknownOf(indexes, words);
-  const total = unknown === null ? exact : totalOf(true);
-  return {
-    results: best.kept.map(resultOf),
-    total,
-    suggestions: unknown === null ? [] : suggestionsFor(indexes, text, unknown),
-  };
 }

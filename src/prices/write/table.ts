@@ -78,6 +78,13 @@ export interface TableColumn {
   readonly scale: number;
 }
 
+/** The requested columns of a plan, in their order. */
+export const tableColumns = (plan: Plan): readonly TableColumn[] =>
+  columnsOf(plan).map((name) => {
+    const kind = KINDS[name] ?? 'text';
+    return { name, kind, scale: kind === 'decimal' ? scaleOf(plan, name) : 0 };
+  });
+
 /** True if a column holds numbers of points, which a conversion or an aggregate computes. */
 const isValue = (name: string): name is ValueName =>
   (VALUE_NAMES as readonly string[]).includes(name);
@@ -86,13 +93,6 @@ function scaleOf(plan: Plan, name: string): number {
   if (isValue(name)) return isComputed(plan.options) ? COMPUTED_SCALE : STORED_SCALE;
   return name.startsWith('fx') ? STORED_SCALE : COMPUTED_SCALE;
 }
-
-/** The requested columns of a plan, in their order. */
-export const tableColumns = (plan: Plan): readonly TableColumn[] =>
-  columnsOf(plan).map((name) => {
-    const kind = KINDS[name] ?? 'text';
-    return { name, kind, scale: kind === 'decimal' ? scaleOf(plan, name) : 0 };
-  });
 
 /** Consecutive rows of one record. */
 export interface Run {

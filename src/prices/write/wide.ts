@@ -36,6 +36,12 @@ const TEXT_BYTES = 64;
 /** Memory that a table requests at a time. */
 const HOLD_BYTES = 1_048_576;
 
+/** Reads the size of a table. @throws Problem `validation_failed` when it is too large */
+export async function checkWide(records: AsyncIterable<Contents>, cellsMax: number): Promise<void> {
+  const size = new WideSize(cellsMax);
+  for await (const { points } of records) size.add(points?.day ?? new Int32Array());
+}
+
 const isInt32 = (value: number): boolean => (value | 0) === value;
 
 const isEqual = (one: Int32Array, other: Int32Array): boolean =>
@@ -148,12 +154,6 @@ async function wideColumns(records: AsyncIterable<Contents>, work: AnswerWork, c
     days = column.day;
   }
   return { columns, days: [...size.days].sort((one, other) => one - other) };
-}
-
-/** Reads the size of a table. @throws Problem `validation_failed` when it is too large */
-export async function checkWide(records: AsyncIterable<Contents>, cellsMax: number): Promise<void> {
-  const size = new WideSize(cellsMax);
-  for await (const { points } of records) size.add(points?.day ?? new Int32Array());
 }
 
 /**
