@@ -22,6 +22,12 @@ import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './request-bo
 import { checkHead, commonHeaders } from './request-head.ts';
 import { RequestWork } from './work.ts';
 
+/*
+ * The steps of every request, in their order. `context.ts` has the record of a request that the
+ * steps share, `hooks` the steps, `edge` the connections, `routes` the resources, and `reply` how
+ * answers are sent.
+ */
+
 interface PipelineOptions {
   readonly config: Config;
   readonly client: Client;

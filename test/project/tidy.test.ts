@@ -283,6 +283,20 @@ t.test('the exported functions of a file stand before its helpers', async (t) =>
   );
 });
 
+t.test('each folder of src explains itself in the first lines of a file', async (t) => {
+  const folderOf = ({ path }: ProjectFile): string => path.slice(0, path.lastIndexOf('/'));
+  // The first comment after the imports that belongs to no declaration.
+  const explains = ({ text }: ProjectFile): boolean =>
+    /^\/\*\n/.test(text.replace(/^(import [^;]*;\n|\n)+/, ''));
+  const folders = Map.groupBy(src, folderOf);
+  folders.delete('src');
+  const silent = [...folders].filter(([, files]) => !files.some(explains));
+  t.same(
+    silent.map(([folder]) => folder),
+    [],
+  );
+});
+
 t.test('the language stays plain', async (t) => {
   t.same(found(code, /^export (\*|\{.*\}|type \{.*\}) from/), [], 'no barrels');
   t.same(found(code, /^\s*(export )?(declare )?(const )?(enum|namespace) /), [], 'erasable syntax');

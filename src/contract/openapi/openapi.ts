@@ -31,6 +31,11 @@ import {
   refusalResponse,
 } from './refusals.ts';
 
+/*
+ * The OpenAPI document. Fastify collects the schemas of the routes; this file adds parameters,
+ * headers, refusals and examples.
+ */
+
 /** Every schema that does not belong to one market. */
 export const COMMON_SCHEMAS = [
   ...COMPONENTS,

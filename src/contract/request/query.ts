@@ -9,6 +9,11 @@ import { type AddressNotation, OPTION_NAMES, optionOf } from '../schemas/options
 import { escapePointer, parameterPointer } from '../schemas/problem.ts';
 import { checkOf, isKnownFilter } from './validate.ts';
 
+/*
+ * The validation of requests. `validate.ts` checks a body by its schema and names every violation.
+ * This file reads the query of a GET as the equivalent body.
+ */
+
 /** The query of an address: its parameters in the order of their first value, decoded. */
 interface Query {
   readonly parameters: ReadonlyMap<string, readonly string[]>;

@@ -16,6 +16,11 @@ import { limitConnections } from './connection-limit.ts';
 import { Connections, type Handler } from './connections.ts';
 import { answer, type RejectedConnection, refuse } from './refuse.ts';
 
+/*
+ * Connections before there is a request: how many there are, what is not HTTP, and how they are
+ * closed.
+ */
+
 interface ServerOptions {
   readonly config: Config;
   readonly logger?: FastifyBaseLogger | undefined;

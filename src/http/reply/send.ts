@@ -12,6 +12,11 @@ import {
 } from '../../std/negotiation.ts';
 import { compressed, compressedBatches } from './compress.ts';
 
+/*
+ * How an answer is sent: `accept.ts` negotiates the format, this file the ETag and the content
+ * coding, `prices.ts` answers a request for prices, and `answer-cache.ts` keeps whole answers.
+ */
+
 /** Minimum size of a response for compression. */
 export const BYTES_MIN = 1_024;
 

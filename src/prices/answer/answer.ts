@@ -28,6 +28,11 @@ import {
 import { type MissingReader, withMissingRates } from './missing-rates.ts';
 import { unmatchedWarnings, type Warning } from './warnings.ts';
 
+/*
+ * An answer is computed from a plan at one snapshot: its prices are selected, conversions chosen,
+ * and warnings collected. Points are read while the bytes are written (`../write`).
+ */
+
 /** The readers of an answer: prices, reference data, rates and series. */
 export interface Readers {
   /** Reads data that requests share. An aborted request does not cancel it for the others. */

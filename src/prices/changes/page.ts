@@ -27,6 +27,11 @@ import {
   type PriceAt,
 } from './values.ts';
 
+/*
+ * The change feed: each committed change of a point or a price, in the order of commits. This file
+ * reads a page, `values.ts` the values before and after, and `follow.ts` waits for the next change.
+ */
+
 /** Reads the reference data at one of its revisions. */
 type ReferencesAt = (reference: string) => Promise<References>;
 

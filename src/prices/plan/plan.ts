@@ -12,6 +12,11 @@ import { boundText, type Days, dayOf } from '../../std/days.ts';
 import { type PagePosition, pagePositionIn } from './cursor.ts';
 import { brokenOptions, optionsOf, type PlanOptions, usedOptions } from './options.ts';
 
+/*
+ * A plan is a validated request for prices: market, days, filters, options, page and format.
+ * Everything after it depends on the plan only, not on HTTP.
+ */
+
 /** One filter list: the values as sent, and their match keys. */
 export interface ListFilter {
   readonly name: FilterName;

@@ -5,6 +5,11 @@ import { besideWord, costsOf, isKnown, type MatchKind, MISSING, matchOf } from '
 import { ATTRIBUTES, type FoundPrice, type MarketIndex } from './market-index.ts';
 import { canBeNear, isNear, withWords, wordsOf } from './words.ts';
 
+/*
+ * Search over the prices of readable markets. `reader.ts` reads the index of a market once for each
+ * revision, `find.ts` finds words in it, and this file ranks the results.
+ */
+
 /** Most searched words of a text: the sum of their costs must not overflow. */
 const WORDS_MAX = 12;
 

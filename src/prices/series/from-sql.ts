@@ -6,6 +6,12 @@ import { boundText, type Days, daysIn, dayText } from '../../std/days.ts';
 import { SeriesCollector, type SeriesSource } from './collector.ts';
 import { columnsOf } from './copy-binary.ts';
 
+/*
+ * Points as columns of numbers, never as objects: `collector.ts` has the interface of their
+ * readers, this file reads them from the database by binary `COPY`, and `copy-binary.ts` decodes
+ * it.
+ */
+
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /** COPY takes no parameters: each literal in its text is checked here again. */
