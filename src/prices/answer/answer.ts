@@ -1,3 +1,8 @@
+/*
+ * An answer is computed from a plan at one snapshot: its prices are selected, conversions chosen,
+ * and warnings collected. Points are read while the bytes are written (`../write`).
+ */
+
 import type { Kysely } from 'kysely';
 import { parameterPointer } from '../../contract/schemas/problem.ts';
 import type { Reads } from '../../db/reads.ts';
@@ -27,11 +32,6 @@ import {
 } from './conversions.ts';
 import { type MissingReader, withMissingRates } from './missing-rates.ts';
 import { unmatchedWarnings, type Warning } from './warnings.ts';
-
-/*
- * An answer is computed from a plan at one snapshot: its prices are selected, conversions chosen,
- * and warnings collected. Points are read while the bytes are written (`../write`).
- */
 
 /** The readers of an answer: prices, reference data, rates and series. */
 export interface Readers {

@@ -3,6 +3,7 @@ import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { Slice } from '../../std/turns.ts';
 import type { RenderContext } from '../answer/answer.ts';
+import { SLICE_BYTES } from './bytes.ts';
 import { INT128_BYTES, PRECISION } from './int128.ts';
 import { type Chunk, type Compressed, chunkOf, compressed, ValueBuffer } from './parquet-chunks.ts';
 import type { Contents } from './points.ts';
@@ -16,9 +17,6 @@ import {
 
 /** Rows of one row group. Its points, some 3 MB, stay in memory while it is written. */
 const GROUP_ROWS = 65_536;
-
-/** Minimum bytes of a slice. */
-const SLICE_BYTES = 65_536;
 
 /** The type of a column, without its name. */
 type ParquetType = Omit<SchemaElement, 'name' | 'repetition_type'>;

@@ -1,9 +1,9 @@
 import { Problem } from '../../errors.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import { type AnswerWork, memoryInUse, type RecordContext } from '../answer/answer.ts';
-import { ascii, ByteWriter, QUOTE, SLICE_BYTES } from './bytes.ts';
+import { ascii, type ByteWriter, QUOTE, SLICE_BYTES } from './bytes.ts';
 import type { Contents } from './points.ts';
-import { headerRow } from './rows.ts';
+import { headerRow, notationOf } from './rows.ts';
 
 /** One column of a wide table: the mids of a price, in date order, in few bytes. */
 interface WideColumn {
@@ -193,17 +193,17 @@ function writeMid(
  *   memory; both before the first slice
  */
 export async function* wideSlices(
-  { plan: { options, page }, work, wideCellsMax }: RecordContext,
+  { plan, work, wideCellsMax }: RecordContext,
   records: AsyncIterable<Contents>,
   isJson: boolean,
   lastRows: (columns: number) => Iterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   const { columns, days } = await wideColumns(records, work, wideCellsMax);
-  const names = namesOf(columns, page.limit !== null || page.after !== null);
-  const isText = isJson && options.decimalsAsText;
-  const keys = names.map((name) => Buffer.from(isJson ? `,${JSON.stringify(name)}:` : ','));
-  const out = new ByteWriter(isJson ? 'null' : '');
-  const [rowStart, dayEnd, rowEnd] = isJson ? ['{"date":"', '"', '}'] : ['', '', '\r\n'];
+  const names = namesOf(columns, plan.page.limit !== null || plan.page.after !== null);
+  const notation = notationOf(plan, isJson);
+  const { out, isText, rowEnd } = notation;
+  const keys = names.map((name) => Buffer.from(notation.before(name, false)));
+  const rowStart = notation.rowStart + notation.before(DATE, true);
   const next = new Uint32Array(columns.length);
   const keyBytesMax = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
   const room = keyBytesMax + 64 + CELL_BYTES_MAX;
@@ -213,8 +213,7 @@ export async function* wideSlices(
     out.reserve(room);
     if (isJson && row > 0) out.text(',');
     out.text(rowStart);
-    out.day(day);
-    out.text(dayEnd);
+    notation.day(day);
     for (const [place, column] of columns.entries()) {
       const index = next[place] as number;
       const hasDay = column.day[index] === day;
