@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
+import { FORMAT_NAMES, formatsOf } from '../src/contract/schemas/formats.ts';
+import { OPTION_NAMES } from '../src/contract/schemas/options.ts';
 import { mappingSchemaText } from '../src/ingest/mapping/schema.ts';
 import { type TestDatabase, testDatabase } from '../test/support/database/database.ts';
 import { recordExamples } from '../test/support/prices/examples.ts';
@@ -25,7 +27,8 @@ schema, the sample data or the contract, and read what changed in them.
   test/prices/statements.sql  the SQL of every shape of request, for reading
   docs/mapping.schema.json    the JSON schema of a mapping, for editors
   README.md                   its table of markets
-  clients/typescript          schema.d.ts, client.js and client.d.ts, by the tools of test/client
+  clients                     their options; schema.d.ts, client.js and client.d.ts of the TypeScript
+                              client, by the tools of test/client
 
 It uses the PostgreSQL of TEST_DATABASE_URL, else a container, else an embedded one.
 `;
@@ -49,6 +52,45 @@ async function writeReadme(): Promise<void> {
   if (after === undefined) throw new Error(`README.md lacks the heading of the table: ${HEADING}`);
   const rest = after.slice(after.indexOf('\n\n') + 1);
   await write('README.md', [before, HEADING, ...MARKETS.map(rowOf), rest].join(''));
+}
+
+/** Replaces the only text that a pattern finds in a file. */
+async function replaceIn(file: string, pattern: RegExp, text: string): Promise<void> {
+  const before = await readFile(new URL(`../${file}`, import.meta.url), 'utf8');
+  if (!pattern.test(before)) throw new Error(`${file} has no text like ${pattern}`);
+  await write(
+    file,
+    before.replace(pattern, () => text),
+  );
+}
+
+const LINE_MAX = 100;
+
+/** Words in lines of at most `LINE_MAX` characters, the further ones indented. */
+function wrapped(words: readonly string[]): string {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > LINE_MAX) {
+      lines.push(last === undefined ? word : `    ${word}`);
+    } else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines.join('\n');
+}
+
+/** Writes the options that the clients know. */
+async function writeClientOptions(): Promise<void> {
+  const [first, ...more] = OPTION_NAMES;
+  const names = [`OPTIONS = frozenset("""${first}`, ...more.slice(0, -1)];
+  const python = wrapped([...names, `${more.at(-1)}""".split())`]);
+  await replaceIn(
+    'clients/python/commodity_prices.py',
+    /^OPTIONS = frozenset[^)]*\(\)\)$/m,
+    python,
+  );
+  const ofFormats = OPTION_NAMES.filter((name) => formatsOf(name).length < FORMAT_NAMES.length);
+  const typescript = `type FormatOption = ${ofFormats.map((name) => `'${name}'`).join(' | ')};`;
+  await replaceIn('clients/typescript/client.ts', /^type FormatOption = .*;$/m, typescript);
 }
 
 /** Writes the files generated from the schema and the sample data of a database. */
@@ -97,6 +139,7 @@ async function main(): Promise<void> {
   await write('test/prices/statements.sql', await statementsText());
   await write('docs/mapping.schema.json', mappingSchemaText());
   await writeReadme();
+  await writeClientOptions();
   await installTools(TOOLS);
   await makeTypescriptClient(`${ROOT}clients/typescript`);
   process.stdout.write('Wrote clients/typescript\n');

@@ -16,7 +16,7 @@ import type { Client } from './db/client.ts';
 import { databaseFailureOf } from './db/failures.ts';
 import { MinRevisionCheck } from './db/min-revision.ts';
 import { serverOf } from './http/edge/server.ts';
-import type { Credentials } from './http/hooks/auth.ts';
+import type { CredentialChecks } from './http/hooks/auth.ts';
 import { RefusalLines } from './http/hooks/log-lines.ts';
 import { logRefusedConnection, logRejected, type Observer } from './http/hooks/observe.ts';
 import { contextCreator, pipeline } from './http/pipeline.ts';
@@ -76,7 +76,7 @@ const limitSettingsOf = (config: Config): LimitSettings => ({
 function feedOfChanges(
   app: FastifyInstance,
   { config, client }: AppOptions,
-  credentials: Credentials,
+  credentials: CredentialChecks,
 ): void {
   const { reads, link } = client;
   // A separate cache: reads of the past must not evict the newest revisions.

@@ -152,7 +152,7 @@ const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' });
 export const eitherOf = (words: Iterable<string>): string => OR.format(words);
 
 /** Sanitises a sent text for messages: 64 characters, no control characters, no secrets. */
-export const shown = (text: string): string => {
+export const quoted = (text: string): string => {
   const printable = masked(text).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
   return printable.length > 64 ? `${printable.slice(0, 63).toWellFormed()}…` : printable;
 };

@@ -5,6 +5,12 @@ import Value from 'typebox/value';
 import { EXIT, ExpectedError } from '../std/base-errors.ts';
 import { MANIFEST_FILE } from './format.ts';
 
+/*
+ * An archive: all data as a folder of files, one for each table, and a manifest with their SHA-256.
+ * `export.ts` writes it, `import.ts` reads it into an empty database, and `tables.ts` says how a
+ * table moves.
+ */
+
 /** An archive, or the database for its import, is unsuitable. Nothing was written. */
 export class ArchiveRefusal extends ExpectedError {
   override readonly name = 'ArchiveRefusal';

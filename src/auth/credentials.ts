@@ -8,6 +8,12 @@ import {
   missingCredentials,
 } from './refusals.ts';
 
+/*
+ * The credential of a request: an API key (`keys`) or a token (`tokens`). This file finds the one
+ * that was sent. `refusals.ts` has the problem of each rejection. `src/http/hooks/auth.ts` runs the
+ * checks.
+ */
+
 /** The one credential of a request, unchecked. Its text is a secret: never log it. */
 interface Credential {
   readonly place: KeyPlace | 'token';

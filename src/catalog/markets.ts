@@ -1,5 +1,10 @@
 import type { MarketFilter } from './dimensions.ts';
 
+/*
+ * The catalog: markets, their filters and scopes, and how names are matched. It is data that every
+ * other folder may read.
+ */
+
 /**
  * The only list of markets: routes, scopes, schemas, the OpenAPI document, seeds and tests are
  * generated from it. `filters` are the filters beyond the base filters, as in section 4.2 of the

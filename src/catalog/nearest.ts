@@ -53,10 +53,10 @@ function nearOf(wanted: string, { name, text, initials }: NameEntry): Near | nul
   // "USA" matches the United States like "US".
   const isShort = initials !== '' && wanted.length <= initials.length + 1;
   if (isShort && wanted.startsWith(initials)) return { name, begins: true, score: 0 };
-  const most = Math.max(2, Math.ceil(text.length / 3));
-  const isAlike = Math.abs(text.length - wanted.length) <= most;
-  const edits = isAlike ? distance(wanted, text) : most + 1;
-  if (edits <= most) return { name, begins, score: edits };
+  const editsMax = Math.max(2, Math.ceil(text.length / 3));
+  const isAlike = Math.abs(text.length - wanted.length) <= editsMax;
+  const edits = isAlike ? distance(wanted, text) : editsMax + 1;
+  if (edits <= editsMax) return { name, begins, score: edits };
   const isPart = wanted.length >= 3 && (text.includes(wanted) || wanted.includes(text));
   if (!begins && !isPart) return null;
   return { name, begins, score: Math.abs(text.length - wanted.length) / 2 + 2 };
@@ -85,7 +85,7 @@ export class Names {
    * length, contain the text, are contained in it, or are abbreviated by it. Names that start with
    * the text come first. British and American spellings are equal.
    */
-  nearest(sent: string, most: number): string[] {
+  nearest(sent: string, namesMax: number): string[] {
     const wanted = spelt(sent);
     const found: Near[] = [];
     for (const entry of this.#entries) {
@@ -95,13 +95,13 @@ export class Names {
     found.sort(
       (a, b) => Number(b.begins) - Number(a.begins) || a.score - b.score || compare(a.name, b.name),
     );
-    return found.slice(0, most).map((each) => each.name);
+    return found.slice(0, namesMax).map((each) => each.name);
   }
 }
 
 /** The nearest names of a short list, as `Names` finds them. */
-export const nearest = (sent: string, names: Iterable<string>, most: number): string[] =>
-  new Names(names).nearest(sent, most);
+export const nearest = (sent: string, names: Iterable<string>, namesMax: number): string[] =>
+  new Names(names).nearest(sent, namesMax);
 
 /** A question with up to three similar names; empty if none is similar. */
 export function didYouMean(written: string, names: Iterable<string>): string {

@@ -5,6 +5,11 @@ import { addWithdraw } from './load/withdraw.ts';
 import { addMcp } from './mcp/mcp.ts';
 import { addOpenapi } from './openapi.ts';
 
+/*
+ * The command line. Each command is a file, or a folder with its subcommands; `command.ts` declares
+ * options and output in one way for all of them.
+ */
+
 const FOOTER = `
 Without DATABASE_URL the commands use the embedded PostgreSQL under DATA_DIR: the running
 one if the service is up, else they start it for their own duration. All settings are

@@ -79,10 +79,12 @@ Example:
     const given = readCommandConfig();
     const config = await withDevelopmentSecret(given);
     if (config.JWT_SECRET === undefined) throw new UsageError(whyUnsigned(config));
-    const most = config.JWT_LIFETIME_MAX_SECONDS;
+    const lifetimeMax = config.JWT_LIFETIME_MAX_SECONDS;
     const lifetimeSeconds = /^[1-9]\d{0,8}$/.test(options.lifetime) ? Number(options.lifetime) : 0;
-    if (lifetimeSeconds === 0 || lifetimeSeconds > most) {
-      throw new UsageError(`--lifetime: from 1 to ${most} seconds (JWT_LIFETIME_MAX_SECONDS)`);
+    if (lifetimeSeconds === 0 || lifetimeSeconds > lifetimeMax) {
+      throw new UsageError(
+        `--lifetime: from 1 to ${lifetimeMax} seconds (JWT_LIFETIME_MAX_SECONDS)`,
+      );
     }
     const token = await createDevelopmentToken({
       secret: config.JWT_SECRET,

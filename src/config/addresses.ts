@@ -61,8 +61,8 @@ export function databaseAddressFault(text: string): string | null {
 export function networksFault(text: string): string | null {
   const wrong = text.split(',').find((each) => {
     const [address = '', bits] = each.split('/');
-    const most = { 4: 32, 6: 128 }[isIP(address)] ?? 0;
-    return most === 0 || (bits !== undefined && !(Number(bits) >= 1 && Number(bits) <= most));
+    const bitsMax = { 4: 32, 6: 128 }[isIP(address)] ?? 0;
+    return bitsMax === 0 || (bits !== undefined && !(Number(bits) >= 1 && Number(bits) <= bitsMax));
   });
   return wrong === undefined ? null : 'is not a list of networks such as 10.0.0.0/8,fd00::/8';
 }

@@ -3,6 +3,11 @@ import { addressFault, databaseAddressFault, networksFault } from './addresses.t
 import { CONSTANTS } from './constants.ts';
 import { REMOVED_SETTINGS, SETTINGS, type Setting } from './settings.ts';
 
+/*
+ * Settings. `settings.ts` is their table. This file checks the values of the environment, and
+ * returns a typed object. Other folders get the values that they need as arguments.
+ */
+
 type Settings = typeof SETTINGS;
 type SettingValue<S extends Setting> = S extends { kind: 'whole' }
   ? number

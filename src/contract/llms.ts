@@ -7,6 +7,12 @@ import { PROBLEMS, VIOLATIONS, WARNINGS } from '../errors.ts';
 import { FORMAT_NAMES, FORMATS } from './schemas/formats.ts';
 import { optionMembers } from './schemas/options.ts';
 
+/*
+ * The contract with clients, without any behaviour: `schemas` has the types of requests and
+ * answers, `request` validates requests, and `openapi` describes everything in a document. This
+ * file is the description for language models.
+ */
+
 /** The parts of the schema of an option that a reader needs. */
 interface Option {
   readonly description?: string;

@@ -12,7 +12,7 @@ import { exactValue, FACTOR_ERROR, factorsOf, type Observations, observe } from 
 import { compare, plus, type Rational, ZERO } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
 
-export interface Aggregation {
+interface Aggregation {
   readonly period: Period;
   readonly method: Method;
 }

@@ -14,6 +14,12 @@ import type { Rational } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
 import type { UnitFactor } from './units.ts';
 
+/*
+ * Exact arithmetic on columns of points: this file converts currencies and units, `aggregate.ts`
+ * forms periods, `summary.ts` finds changes, and `rounding.ts` rounds once, at the end. Nothing
+ * here reads the database.
+ */
+
 /** The conversion of a price; `pair` is null if the currency stays. */
 export interface Conversion {
   readonly unit: UnitFactor;

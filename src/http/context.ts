@@ -7,7 +7,7 @@ import type { AnswerWork } from '../prices/answer/answer.ts';
 import type { Feed } from '../prices/changes/follow.ts';
 import type { HeldBytes } from '../std/held-bytes.ts';
 import type { Release } from '../std/semaphore.ts';
-import type { BodyBytes } from './body.ts';
+import type { BodyBytes } from './request-body.ts';
 import type { RequestWork } from './work.ts';
 
 /**

@@ -5,22 +5,28 @@ import type { Client } from '../db/client.ts';
 import type { MinRevisionCheck } from '../db/min-revision.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Limits } from '../limits/limits.ts';
-import { BodyStream } from '../std/body.ts';
+import { BodyStream } from '../std/body-stream.ts';
 import type { HeldBytes } from '../std/held-bytes.ts';
-import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './body.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
-import { checkHead, commonHeaders } from './head.ts';
-import { basicChallenge, type Credentials, credentialsOf, warnOfExpiry } from './hooks/auth.ts';
+import { type AuthSettings, basicChallenge, CredentialChecks, warnOfExpiry } from './hooks/auth.ts';
 import { admitOpen, shedLoad, takePlace, waitForBody } from './hooks/gate.ts';
-import { checkFailures, countFailures, limitedBy, limitPrincipal } from './hooks/limits.ts';
+import { checkFailures, countFailures, limitedBy, limitPrincipal } from './hooks/limit-requests.ts';
 import { methods } from './hooks/methods.ts';
 import { checkMinRevision } from './hooks/min-revision.ts';
 import { bytesSent, logBegin, logEnd, type Observer, recordStreamError } from './hooks/observe.ts';
 import { Readers } from './hooks/readers.ts';
 import { recordUse } from './hooks/usage.ts';
 import { problems } from './problems.ts';
+import { dropUnreadBody, jsonBody, receiveBody, requireBody } from './request-body.ts';
+import { checkHead, commonHeaders } from './request-head.ts';
 import { RequestWork } from './work.ts';
+
+/*
+ * The steps of every request, in their order. `context.ts` has the record of a request that the
+ * steps share, `hooks` the steps, `edge` the connections, `routes` the resources, and `reply` how
+ * answers are sent.
+ */
 
 interface PipelineOptions {
   readonly config: Config;
@@ -64,16 +70,39 @@ const startDeadline = (request: FastifyRequest, _reply: FastifyReply, done: () =
   done();
 };
 
+type AuthConfig = Pick<Config, 'JWT_SECRET' | 'JWT_PUBLIC_KEY_FILE' | 'JWT_JWKS_URL'> &
+  Pick<Config, 'JWT_ISSUER' | 'JWT_AUDIENCE' | 'JWT_LIFETIME_MAX_SECONDS' | 'JWT_LEEWAY_SECONDS'> &
+  Pick<Config, 'BASIC_AUTH'>;
+
+/** The settings of authentication. */
+export const authSettings = (config: AuthConfig): AuthSettings => ({
+  signingKeys: {
+    secret: config.JWT_SECRET,
+    publicKeyFile: config.JWT_PUBLIC_KEY_FILE,
+    jwksUrl: config.JWT_JWKS_URL,
+  },
+  tokenRules: {
+    issuer: config.JWT_ISSUER,
+    audience: config.JWT_AUDIENCE,
+    lifetimeMaxSeconds: config.JWT_LIFETIME_MAX_SECONDS,
+    leewaySeconds: config.JWT_LEEWAY_SECONDS,
+  },
+  takesBasic: config.BASIC_AUTH === 'on',
+});
+
 /** Creates the credential checks, and the recording of usage. */
-function credentialChecks(app: FastifyInstance, options: PipelineOptions): Promise<Credentials> {
+function credentialChecks(
+  app: FastifyInstance,
+  options: PipelineOptions,
+): Promise<CredentialChecks> {
   const { config, client, limits, usagePool } = options;
   const { reads, link } = client;
   const used = usagePool ? recordUse(app, usagePool) : null;
   const failed = countFailures(limits);
-  return credentialsOf(app, {
+  return CredentialChecks.create(app, {
     db: reads.db(),
     link,
-    settings: config,
+    settings: authSettings(config),
     lag: { nowMs: () => link.lagMs, maxMs: config.KEYS_LAG_MS_MAX },
     onChecked: (request, verdict) => {
       failed(request, verdict);
@@ -83,7 +112,7 @@ function credentialChecks(app: FastifyInstance, options: PipelineOptions): Promi
 }
 
 interface HookOptions extends PipelineOptions {
-  readonly credentials: Credentials;
+  readonly credentials: CredentialChecks;
   readonly rejectUnknown: (request: FastifyRequest) => void;
 }
 
@@ -123,7 +152,8 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
     waitForBody(request);
     done(null, payload);
   });
-  jsonBody(app, config); // 400 413 415
+  const bodyLimits = { depthMax: config.JSON_DEPTH_MAX, bytesMax: config.BODY_BYTES_MAX };
+  jsonBody(app, bodyLimits); // 400 413 415
   app.addHook('preValidation', startDeadline); // 504
   app.addHook('preValidation', takePlace(gate)); // 503
   app.addHook('preValidation', requireBody); // 400
@@ -153,7 +183,7 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
 export async function pipeline(
   app: FastifyInstance,
   options: PipelineOptions,
-): Promise<Credentials> {
+): Promise<CredentialChecks> {
   const { observer } = options;
   app.decorateRequest('context');
   problems(app);

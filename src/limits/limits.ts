@@ -4,6 +4,11 @@ import type { QueueGroup, Release } from '../std/semaphore.ts';
 import { Buckets, type Rate, type RateDecision } from './bucket.ts';
 import { Gate, type GateBounds } from './gate.ts';
 
+/*
+ * The limits of principals and networks: `bucket.ts` limits rates, `gate.ts` the requests that
+ * compute at a time, and this file requests at the same time.
+ */
+
 /** The eight groups of an IPv6 address; null for another text. */
 function groupsOf(address: string): string[] | null {
   if (!isIPv6(address)) return null;

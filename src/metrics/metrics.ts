@@ -1,6 +1,11 @@
 import { Counter, collectDefaultMetrics, Histogram, Registry } from '@prometheus-io/client';
 import { PROBLEMS } from '../errors.ts';
 
+/*
+ * The metrics for Prometheus: this file counts requests and log lines, and `sources.ts` reads the
+ * state of all other parts when they are scraped.
+ */
+
 /** A completed request. */
 interface CompletedRequest {
   /** Operation id, never a path, which would have unbounded cardinality. */

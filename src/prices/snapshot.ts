@@ -20,6 +20,12 @@ import { type RateSource, rateSource } from './market/rates.ts';
 import { IN_THE_FUTURE, type RequestedRevision } from './plan/options.ts';
 import type { Plan } from './plan/plan.ts';
 
+/*
+ * The domain: `plan` (what is requested), `snapshot.ts` (the revision that is read), `market` (the
+ * selected prices), `series` (their points), `answer`, and `write` (its bytes). `changes` and
+ * `search` are answers of their own.
+ */
+
 /** The committed revision that a response reads. */
 export interface Snapshot {
   readonly data: DataRevision;

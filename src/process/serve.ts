@@ -13,6 +13,11 @@ import { sentenceOf } from './failure.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { listenError } from './ports.ts';
 
+/*
+ * The process of the service: `prepare.ts` opens the log, the database and the ports, this file
+ * listens and drains, and `lifecycle.ts` orders the stop.
+ */
+
 /**
  * Listen backlog; the kernel may cap it. A client whose connection attempt is dropped retries only
  * after a second.

@@ -9,6 +9,11 @@ import { REVISION_RULES } from './revisions.ts';
 import type { BrokenRow, Rule } from './rule.ts';
 import { SCHEMA_RULES } from './schema.ts';
 
+/*
+ * The rules that stored data keep, beyond the constraints of the database. `db verify` checks all
+ * of them.
+ */
+
 /** All rules, in the order of their checks. */
 export const RULES: readonly Rule[] = [
   ...SCHEMA_RULES,

@@ -3,7 +3,7 @@ import t from 'tap';
 import { KeyError, listKeys, readAudit, showKey } from '../../src/auth/keys/info.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
 import { KeyUse } from '../../src/auth/keys/use.ts';
-import { type FindApiKey, findKey, verifyKey } from '../../src/auth/keys/verify.ts';
+import { findKey, type KeyLookup, verifyKey } from '../../src/auth/keys/verify.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { until } from '../support/http/sockets.ts';
 
@@ -42,7 +42,7 @@ t.test(
     const find = (id: string) => findKey(db, id);
     t.match(await verifyKey(find, old.key), { id: old.id });
     t.match(await verifyKey(find, replacement.key), { id: replacement.id, limits });
-    const atEnd: FindApiKey = async (id) => {
+    const atEnd: KeyLookup = async (id) => {
       const record = await findKey(db, id);
       const readAt = { databaseMs: Date.parse(String(expiresAt)), ownMs: performance.now() };
       return record && { ...record, readAt };

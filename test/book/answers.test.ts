@@ -5,7 +5,7 @@ import { MARKETS } from '../../src/catalog/markets.ts';
 import type { NewestRevision } from '../../src/db/newest-revision.ts';
 import { AnswerCache } from '../../src/http/reply/answer-cache.ts';
 import { planOf } from '../../src/prices/plan/plan.ts';
-import { BodyStream } from '../../src/std/body.ts';
+import { BodyStream } from '../../src/std/body-stream.ts';
 
 const [MARKET] = MARKETS;
 const NEWEST: NewestRevision = {

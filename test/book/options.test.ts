@@ -1,6 +1,7 @@
 import t from 'tap';
 import { FORMATS } from '../../src/contract/schemas/formats.ts';
 import { requestSchemasOf } from '../../src/contract/schemas/market.ts';
+import type { OptionName } from '../../src/contract/schemas/options.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { answerOf, fill, twinsOn } from './support.ts';
 
@@ -20,7 +21,7 @@ const first = await answerOf(twins.plain, { ...PLAIN, options: { includeSeries: 
 const { revision, nextCursor: cursor } = JSON.parse(first.body.toString()).$metadata;
 
 /** Two values of each option whose answers differ, with the options that they need. */
-const VALUES: Readonly<Record<string, readonly object[]>> = {
+const VALUES: Readonly<Record<OptionName, readonly object[]>> = {
   includeSeries: [{ includeSeries: true }, { includeSeries: false }],
   includeSummary: [{ includeSummary: true }, { includeSummary: false }],
   currency: [{ currency: 'EUR' }, { currency: 'CNY' }],

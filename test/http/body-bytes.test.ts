@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import t from 'tap';
 import { Problem } from '../../src/errors.ts';
-import { BodyBytes } from '../../src/http/body.ts';
+import { BodyBytes } from '../../src/http/request-body.ts';
 
 const MOST = 20_000;
 

@@ -5,7 +5,8 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { pascal } from '../../src/contract/schemas/market.ts';
-import { SECURITY_HEADERS } from '../../src/http/head.ts';
+import { OPTION_NAMES, optionOf } from '../../src/contract/schemas/options.ts';
+import { SECURITY_HEADERS } from '../../src/http/request-head.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { faultOf } from '../support/http/conformity.ts';
 import { serviceOn } from '../support/http/service.ts';
@@ -21,10 +22,13 @@ formats.default(ajv);
 const HEADERS = ['x-request-id', 'x-min-revision', 'if-none-match'];
 
 /** Parameters that a body lacks, or spells differently. */
-const OWN = ['aggregate', 'format', ...HEADERS];
+const OWN: readonly string[] = [
+  ...OPTION_NAMES.filter((name) => optionOf(name).address !== undefined),
+  ...['format', ...HEADERS],
+];
 
 /** Parameters that show a form only: they exclude others, or are of another format or answer. */
-const FORMS = ['codes', 'columns', 'asOf', 'revision', 'cursor'];
+const FORMS = ['codes', ...OPTION_NAMES.filter((name) => optionOf(name).sample !== undefined)];
 
 interface Parameter {
   readonly name: string;

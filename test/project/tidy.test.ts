@@ -167,16 +167,6 @@ t.test('no folder of test has more than 20 files side by side', async (t) => {
   );
 });
 
-t.test('every file that the list of broken rules names exists', async (t) => {
-  const named = read('docs/breaks.md').text.matchAll(/`(?:npm .* )?([\w./-]+\/[\w.-]+\.\w+)`/g);
-  const paths = [...named].map(([, path = '']) => path);
-  t.ok(paths.length > 200, `${paths.length} paths`);
-  t.same(
-    paths.filter((path) => !statSync(`${ROOT}${path}`, { throwIfNoEntry: false })),
-    [],
-  );
-});
-
 /** The names that a file imports from another one, as `path name`; `*` for all of them. */
 const namesFrom = ({ path, text }: ProjectFile): string[] => {
   const at = (target: string): string => new URL(target, `file:///${path}`).pathname.slice(1);
@@ -257,6 +247,55 @@ function longFunctions({ path, lines }: ProjectFile): string[] {
     return length > 60 ? [`${path}:${start + 1} ${length} lines`] : [];
   });
 }
+
+/** Folders of which a file is read from its first function on: the flow of a request and a load. */
+const IN_ORDER = /^src\/(prices|book|http\/reply|ingest\/load)\//;
+
+/** The first functions and classes of these files are parts of the exported ones below them. */
+const PARTS_FIRST = [
+  ...['src/book/block.ts', 'src/book/body.ts', 'src/book/open.ts'],
+  ...['src/prices/answer/missing-rates.ts', 'src/prices/series/from-sql.ts'],
+  ...['csv', 'json', 'points', 'record'].map((name) => `src/prices/write/${name}.ts`),
+  ...['market-prices', 'rates', 'references', 'samples'].map(
+    (name) => `src/prices/market/${name}.ts`,
+  ),
+];
+
+const FUNCTION = /^(export )?(?:async |abstract )*(?:function|class)\b/;
+const ARROW = /^(export )?const \w+(?:: .*)? =\s*(?:async )?[(<]/;
+
+/** True if a function or class of the file itself stands before all that it exports. */
+function beginsWithHelper({ lines }: ProjectFile): boolean {
+  const declared = lines.flatMap((line) => {
+    const match = FUNCTION.exec(line) ?? ARROW.exec(line);
+    return match ? [match[1] !== undefined] : [];
+  });
+  return declared[0] === false && declared.includes(true);
+}
+
+t.test('the exported functions of a file stand before its helpers', async (t) => {
+  const wrong = src
+    .filter(({ path }) => IN_ORDER.test(path) && !PARTS_FIRST.includes(path))
+    .filter(beginsWithHelper);
+  t.same(
+    wrong.map(({ path }) => path),
+    [],
+  );
+});
+
+t.test('each folder of src explains itself in the first lines of a file', async (t) => {
+  const folderOf = ({ path }: ProjectFile): string => path.slice(0, path.lastIndexOf('/'));
+  // The first comment after the imports that belongs to no declaration.
+  const explains = ({ text }: ProjectFile): boolean =>
+    /^\/\*\n/.test(text.replace(/^(import [^;]*;\n|\n)+/, ''));
+  const folders = Map.groupBy(src, folderOf);
+  folders.delete('src');
+  const silent = [...folders].filter(([, files]) => !files.some(explains));
+  t.same(
+    silent.map(([folder]) => folder),
+    [],
+  );
+});
 
 t.test('the language stays plain', async (t) => {
   t.same(found(code, /^export (\*|\{.*\}|type \{.*\}) from/), [], 'no barrels');

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import fc from 'fast-check';
 import { fastify } from 'fastify';
 import t from 'tap';
-import { BodyStream } from '../../src/std/body.ts';
+import { BodyStream } from '../../src/std/body-stream.ts';
 
 /** A sink like a fast client; it records each write. */
 class Taker extends Writable {

@@ -7,6 +7,11 @@ import { newKey } from './format.ts';
 import { checkId, checkText, KeyError, type KeyInfo, showKey } from './info.ts';
 import { digestOf } from './verify.ts';
 
+/*
+ * API keys: `format.ts` has their form, this file creates, changes and revokes them, and
+ * `verify.ts` checks the key of a request. The database holds the SHA-256 of a key, never the key.
+ */
+
 /** Default lifetime of a key, in days. */
 export const KEY_LIFETIME_DAYS = 365;
 

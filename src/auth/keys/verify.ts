@@ -48,7 +48,7 @@ export function limitsOf(
  * Looks up a key in the database or in a cache. A cache needs the digest of the request: a cached
  * result for a wrong secret would be faster than one for an unknown key.
  */
-export type FindApiKey = (publicId: string, digest: Uint8Array) => Promise<KeyRecord | undefined>;
+export type KeyLookup = (publicId: string, digest: Uint8Array) => Promise<KeyRecord | undefined>;
 
 /** SHA-256 of a key. 190 random bits cannot be guessed, so no slow password hash is needed. */
 export const digestOf = (text: string): Buffer => hash('sha256', text, 'buffer');
@@ -89,12 +89,12 @@ const isDigestOf = (key: KeyRecord | undefined, digest: Uint8Array): boolean =>
   timingSafeEqual(digest, key?.digest ?? NO_DIGEST) && key !== undefined;
 
 async function lookUp(
-  find: FindApiKey,
+  lookup: KeyLookup,
   publicId: string,
   digest: Uint8Array,
 ): Promise<KeyRecord | undefined> {
   try {
-    return await find(publicId, digest);
+    return await lookup(publicId, digest);
   } catch (cause) {
     if (cause instanceof Problem) throw cause;
     const failure = databaseFailureOf(cause);
@@ -112,14 +112,14 @@ async function lookUp(
  * @throws DatabaseFailure if the database is busy or lacks the schema
  */
 export async function verifyKey(
-  find: FindApiKey,
+  lookup: KeyLookup,
   text: string,
   place: KeyPlace = 'x-api-key',
 ): Promise<Principal> {
   const publicId = publicIdOf(text);
   if (publicId === null) throw invalidApiKey(place);
   const digest = digestOf(text);
-  const key = await lookUp(find, publicId, digest);
+  const key = await lookUp(lookup, publicId, digest);
   const matches = isDigestOf(key, digest);
   if (key === undefined || !matches) throw invalidApiKey(place);
   if (key.revoked) throw revokedApiKey(publicId);

@@ -157,11 +157,11 @@ export interface KeySource {
   readonly keyOf: (header: TokenHeader) => Promise<string>;
 }
 
-/** Settings that select the trusted tokens, named as in the environment. */
-export interface KeySettings {
-  readonly JWT_SECRET?: string;
-  readonly JWT_PUBLIC_KEY_FILE?: string;
-  readonly JWT_JWKS_URL?: string;
+/** The keys that tokens are signed with: at most one of them. */
+export interface SigningKeySettings {
+  readonly secret: string | undefined;
+  readonly publicKeyFile: string | undefined;
+  readonly jwksUrl: string | undefined;
 }
 
 /** An unusable token setting. The message is one line that names the variable. */
@@ -239,15 +239,15 @@ function remoteSource(url: string): KeySource {
  * The key source of the settings; undefined if the service accepts no tokens.
  * @throws TokenSettingError for an unusable setting, or two settings that exclude each other
  */
-export async function keySourceOf(settings: KeySettings): Promise<KeySource | undefined> {
-  const { JWT_SECRET, JWT_PUBLIC_KEY_FILE, JWT_JWKS_URL } = settings;
-  const used = [JWT_SECRET, JWT_PUBLIC_KEY_FILE, JWT_JWKS_URL].filter((each) => each);
+export async function keySourceOf(settings: SigningKeySettings): Promise<KeySource | undefined> {
+  const { secret, publicKeyFile, jwksUrl } = settings;
+  const used = [secret, publicKeyFile, jwksUrl].filter((each) => each);
   if (used.length > 1) {
     throw new TokenSettingError(
       'JWT_SECRET: JWT_SECRET, JWT_PUBLIC_KEY_FILE and JWT_JWKS_URL exclude each other; set one',
     );
   }
-  if (JWT_SECRET) return secretSource(JWT_SECRET);
-  if (JWT_PUBLIC_KEY_FILE) return fileSource(JWT_PUBLIC_KEY_FILE);
-  return JWT_JWKS_URL ? remoteSource(JWT_JWKS_URL) : undefined;
+  if (secret) return secretSource(secret);
+  if (publicKeyFile) return fileSource(publicKeyFile);
+  return jwksUrl ? remoteSource(jwksUrl) : undefined;
 }

@@ -2,6 +2,11 @@ import { type JsonError, parseJson } from '../../std/json.ts';
 import type { Principal } from '../credentials.ts';
 import { expiredToken, invalidToken } from '../refusals.ts';
 
+/*
+ * Tokens (JWT) of an issuer that the operator trusts. `signing-keys.ts` finds the key of a
+ * signature; this file checks the header and the claims, and returns the principal.
+ */
+
 const reject = (why: string): never => {
   throw invalidToken(new Error(why));
 };

@@ -12,6 +12,10 @@ import { addMigrate } from './migrate.ts';
 import { addRoles } from './roles.ts';
 import { addVerify } from './verify.ts';
 
+/*
+ * The commands of `db`: migrations, accounts, seeds, and the checks of stored data.
+ */
+
 function printCounts(what: string, counts: object): void {
   const parts = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
   printLines(`${what}: ${parts.join(' · ')}`);

@@ -16,6 +16,11 @@ import {
   splitScopes,
 } from './arguments.ts';
 
+/*
+ * The commands of `keys`: they create, list, change and revoke API keys. `arguments.ts` parses
+ * their options.
+ */
+
 function limitsText(limits: KeyLimits | null): string {
   if (limits === null) return 'those of the service';
   const { perMinute, burst, concurrent } = limits;

@@ -61,13 +61,13 @@ Examples:
   ${PROGRAM} load log
   ${PROGRAM} load log --market nickel --limit 5 --json`,
   async run({ limit, market }: { limit: string; market?: string }) {
-    const most = wholeOf(limit, '--limit');
+    const batchesMax = wholeOf(limit, '--limit');
     // One more row shows whether there are further batches.
     if (market !== undefined) checkMarkets([market]);
-    const asked = { limit: most + 1, market: market ?? null };
+    const asked = { limit: batchesMax + 1, market: market ?? null };
     const found = await withDatabase(({ db }) => readLog(db, asked));
-    const batches = found.slice(0, most);
-    return { data: batches, print: () => printBatches(batches, found.length > most) };
+    const batches = found.slice(0, batchesMax);
+    return { data: batches, print: () => printBatches(batches, found.length > batchesMax) };
   },
 });
 

@@ -24,6 +24,11 @@ import { NO_PROGRESS, openProgress } from '../progress.ts';
 import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
 import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
 
+/*
+ * The commands that change prices: loads of files, withdrawals, and the ledger with its undo.
+ * `src/ingest` does the work; `report.ts` prints its result.
+ */
+
 /** The options of every format; a format may add its own. */
 interface LoadOptions {
   readonly vintage?: string;

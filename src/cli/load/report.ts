@@ -1,4 +1,4 @@
-import { shown } from '../../errors.ts';
+import { quoted } from '../../errors.ts';
 import type { LoadPreview, LoadReport } from '../../ingest/load/request.ts';
 import type { Remedy } from '../../ingest/records/load-error.ts';
 import type { Listed, Values } from '../../ingest/staging/change-set.ts';
@@ -41,7 +41,7 @@ export function section<T>(
   return [`${name}: ${count}`, ...lines, ...(more > 0 ? [`  and ${countText(more)} more`] : [])];
 }
 
-const text = (value: string | null): string => (value === null ? 'none' : `"${shown(value)}"`);
+const text = (value: string | null): string => (value === null ? 'none' : `"${quoted(value)}"`);
 
 /** The preview of a load as lines; empty if the load would change nothing. */
 export function previewLines(preview: LoadPreview): string[] {
@@ -80,15 +80,16 @@ interface Faults {
 }
 
 /** Quotes a word for a shell. */
-const quoted = (word: string): string =>
+const shellQuoted = (word: string): string =>
   /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 /** A command line that writes a mapping next to a file and loads the file with it. */
 const loadLine = (file: string, { mapping }: Remedy): string => {
-  const map = quoted(`${file}.map.yaml`);
-  const text = quoted(JSON.stringify(mapping));
+  const map = shellQuoted(`${file}.map.yaml`);
+  const text = shellQuoted(JSON.stringify(mapping));
   return (
-    `printf '%s\\n' ${text} > ${map} && ` + `${PROGRAM} load table ${quoted(file)} --map ${map}`
+    `printf '%s\\n' ${text} > ${map} && ` +
+    `${PROGRAM} load table ${shellQuoted(file)} --map ${map}`
   );
 };
 

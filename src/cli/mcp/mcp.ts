@@ -5,6 +5,11 @@ import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM, VERSION } from '../../std/program.ts';
 import { command, option } from '../command.ts';
 
+/*
+ * The command `mcp`: tools for language models over the Model Context Protocol. `tools.ts` declares
+ * the tools, and `service.ts` sends their requests to the service.
+ */
+
 /** Default timeout of a call in seconds; clients of the protocol time out after 60. */
 const TIMEOUT_S = 45;
 const TIMEOUT_S_MAX = 600;

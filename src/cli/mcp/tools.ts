@@ -119,12 +119,12 @@ const findPrices: Tool = {
  * A price with its latest points. The request asks for one more point than the result shows, to
  * detect earlier points.
  */
-function shownPrice(record: ToolRecord, most: number, aggregate: unknown) {
+function shownPrice(record: ToolRecord, pointsMax: number, aggregate: unknown) {
   const { series, conversion, ...attributes } = record as ToolRecord & {
     readonly series: readonly ToolPoint[];
     readonly conversion?: object;
   };
-  const shown = series.slice(-most);
+  const shown = series.slice(-pointsMax);
   const [first] = shown;
   const hasEarlier = series.length > shown.length && first !== undefined;
   return {
@@ -203,9 +203,9 @@ const getPrices: Tool = {
   }),
   async run(service, given, signal) {
     const { market: slug, filters = {}, points = POINTS, aggregate, ...options } = given;
-    const most = points as number;
+    const pointsMax = points as number;
     const [period, method] = typeof aggregate === 'string' ? aggregate.split(':') : [];
-    const limit = Math.min(PRICES_MAX, Math.floor(POINTS_MAX / most));
+    const limit = Math.min(PRICES_MAX, Math.floor(POINTS_MAX / pointsMax));
     const body = {
       filters,
       options: {
@@ -213,7 +213,7 @@ const getPrices: Tool = {
         ...(aggregate === undefined ? {} : { aggregate: { period, method } }),
         includeSeries: true,
         decimalsAsText: true,
-        lastObservations: most + 1,
+        lastObservations: pointsMax + 1,
         limit,
       },
     };
@@ -223,7 +223,7 @@ const getPrices: Tool = {
       readonly warnings: readonly unknown[];
     };
     const prices = (answer['data'] as ToolRecord[]).map((each) =>
-      shownPrice(each, most, aggregate),
+      shownPrice(each, pointsMax, aggregate),
     );
     if (prices.length > limit) throw new CallError('The service answered more than was asked for');
     const notes = notesOf(prices, warnings, nextCursor);

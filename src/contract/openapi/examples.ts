@@ -1,6 +1,6 @@
 import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts';
 import { scopeOf } from '../../catalog/scopes.ts';
-import { FORMATS } from '../schemas/formats.ts';
+import { FORMAT_NAMES, FORMATS, type Format, formatEntry } from '../schemas/formats.ts';
 import { pascal } from '../schemas/market.ts';
 import made from './examples.json' with { type: 'json' };
 
@@ -30,7 +30,8 @@ interface MarketExamples {
 }
 
 /** Responses of the first market, for forms that are alike in all markets. */
-const { converted, csv, rows, values } = made.first;
+const { converted, values } = made.first;
+const byFormat: Readonly<Partial<Record<Format, unknown>>> = made.first.byFormat;
 
 /** The filter values of the first market. */
 export const valuesExample: object = values;
@@ -44,6 +45,12 @@ const SUMMARIES = {
   converted: 'Converted, with a summary',
   short: 'The short columns',
 } as const;
+
+/** The formats with an example of the first market. */
+export const FORMAT_EXAMPLES = FORMAT_NAMES.flatMap((format) => {
+  const { media, example } = formatEntry(format);
+  return example === null ? [] : [{ format, media, ...example }];
+});
 
 const componentOf = (market: Market, name: string): string => `${pascal(market.slug)}${name}`;
 
@@ -65,14 +72,16 @@ export function exampleComponents(market: Market): Record<string, Example> {
   const found = examplesOf(market);
   if (found === undefined) return {};
   const { answer } = found;
-  const lines = answer.data.map((each) => `${JSON.stringify(each)}\n`).join('');
   const all: Record<string, Example> = {
     Plain: { summary: SUMMARIES.plain, value: answer },
     ...(market === MARKETS[0] && {
       Converted: { summary: SUMMARIES.converted, value: converted },
-      Csv: { summary: SUMMARIES.plain, value: csv },
-      Rows: { summary: SUMMARIES.short, value: rows },
-      Lines: { summary: SUMMARIES.plain, value: lines },
+      ...Object.fromEntries(
+        FORMAT_EXAMPLES.map(({ format, component, shows }) => [
+          component,
+          { summary: SUMMARIES[shows], value: byFormat[format] },
+        ]),
+      ),
     }),
   };
   return Object.fromEntries(
@@ -109,11 +118,13 @@ export function answerExamples(market: Market): Readonly<Record<string, Examples
       plain: 'Plain',
       ...(isWhole && { converted: 'Converted' }),
     }),
-    ...(isWhole && {
-      [FORMATS.csv.media]: named(market, { plain: 'Csv' }),
-      [FORMATS.ndjson.media]: named(market, { plain: 'Lines' }),
-      [FORMATS.rows.media]: named(market, { short: 'Rows' }),
-    }),
+    ...(isWhole &&
+      Object.fromEntries(
+        FORMAT_EXAMPLES.map(({ media, component, shows }) => [
+          media,
+          named(market, { [shows]: component }),
+        ]),
+      )),
   };
 }
 

@@ -31,6 +31,11 @@ import {
   refusalResponse,
 } from './refusals.ts';
 
+/*
+ * The OpenAPI document. Fastify collects the schemas of the routes; this file adds parameters,
+ * headers, refusals and examples.
+ */
+
 /** Every schema that does not belong to one market. */
 export const COMMON_SCHEMAS = [
   ...COMPONENTS,
@@ -76,8 +81,8 @@ interface OpenApiDocument {
   };
 }
 
-const table = (rows: readonly (readonly string[])[], head: readonly string[]): string =>
-  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
+const table = (rows: readonly (readonly string[])[], names: readonly string[]): string =>
+  [names, names.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
 
 /** The request limits that no schema states. */
 export interface RequestLimits {

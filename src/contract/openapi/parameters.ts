@@ -1,5 +1,6 @@
 import { BASE_FILTERS, DIMENSIONS } from '../../catalog/dimensions.ts';
 import { MARKETS } from '../../catalog/markets.ts';
+import { OPTION_NAMES, optionOf } from '../schemas/options.ts';
 import { EXAMPLE_CODE, exampleOfField } from './examples.ts';
 import { HEADERS } from './refusals.ts';
 
@@ -9,23 +10,20 @@ export interface Parameter {
   readonly schema: object;
 }
 
+/** Values of options, by the name of the option. */
+const valuesOf = (kind: 'example' | 'sample') =>
+  Object.fromEntries(
+    OPTION_NAMES.flatMap((name) => {
+      const value = optionOf(name)[kind];
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
+
 /** An example of each parameter; those of an operation together are one valid request. */
 const EXAMPLES: Readonly<Record<string, unknown>> = {
+  ...valuesOf('example'),
   dateFrom: '2026-06-01',
   dateTo: '2026-06-30',
-  includeSeries: true,
-  includeSummary: true,
-  currency: 'EUR',
-  unitOfMeasure: 'kg',
-  onUnconvertible: 'keep',
-  decimals: 4,
-  aggregate: 'month:average',
-  limit: 100,
-  strict: true,
-  lastObservations: 12,
-  decimalsAsText: false,
-  layout: 'long',
-  warnings: 'header',
   format: 'json',
   market: [MARKETS[0].slug],
   after: 'latest',
@@ -50,11 +48,8 @@ const filterExamples = Object.values({ ...BASE_FILTERS, ...DIMENSIONS }).flatMap
  */
 const FORMS: Readonly<Record<string, unknown>> = {
   ...Object.fromEntries(filterExamples),
+  ...valuesOf('sample'),
   codes: [EXAMPLE_CODE],
-  columns: 'code,date,mid',
-  asOf: '2026-07-01T06:30:00Z',
-  revision: HEADERS['x-data-revision'].example,
-  cursor: HEADERS['x-next-cursor'].example,
 };
 
 /** A parameter with its example. */

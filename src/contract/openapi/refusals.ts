@@ -1,5 +1,6 @@
 import { MARKETS } from '../../catalog/markets.ts';
 import { PROBLEMS, Problem, type ProblemCode, type Violation } from '../../errors.ts';
+import { OPTIONS } from '../schemas/options.ts';
 import { problemBody } from '../schemas/problem.ts';
 
 const REQUEST_ID = '019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1';
@@ -39,10 +40,10 @@ export const HEADERS = {
   'cache-control': header('`no-store`, or for a GET with an ETag: revalidate it', 'no-store'),
   vary: header('The request headers that the response depends on', 'accept, accept-encoding'),
   'content-encoding': header('Compression of the body', 'gzip'),
-  'x-data-revision': header('Revision of the data that was read, opaque', 'k3f9a1w2c7xe.184223'),
+  'x-data-revision': header('Revision of the data that was read, opaque', OPTIONS.revision.sample),
   'x-next-cursor': header(
     '`$metadata.nextCursor`; absent after the last page',
-    'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
+    OPTIONS.cursor.sample,
   ),
   link: header(
     'Next page, relative to this address; absent after the last',
@@ -71,7 +72,7 @@ export const HEADERS = {
   ),
   'x-min-revision-unknown': header(
     'The sent `x-min-revision`, if it is of another epoch: nothing was waited for',
-    'k3f9a1w2c7xe.184223',
+    OPTIONS.revision.sample,
   ),
   'www-authenticate': header(
     'The accepted schemes, or the required scope',

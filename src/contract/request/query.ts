@@ -1,13 +1,18 @@
 import Type, { type TObject, type TSchema } from 'typebox';
-import { METHODS, PERIODS } from '../../catalog/analytics.ts';
 import { nearest } from '../../catalog/nearest.ts';
-import { shown, VIOLATIONS_MAX, type Violation } from '../../errors.ts';
+import { quoted, VIOLATIONS_MAX, type Violation } from '../../errors.ts';
 import { maskedEncoded } from '../../std/secrets.ts';
 import { closed, word } from '../schemas/components.ts';
 import { FORMAT_NAMES, type Format } from '../schemas/formats.ts';
 import { type MarketSchemas, withItemRef } from '../schemas/market.ts';
+import { type AddressNotation, OPTION_NAMES, optionOf } from '../schemas/options.ts';
 import { escapePointer, parameterPointer } from '../schemas/problem.ts';
 import { checkOf, isKnownFilter } from './validate.ts';
+
+/*
+ * The validation of requests. `validate.ts` checks a body by its schema and names every violation.
+ * This file reads the query of a GET as the equivalent body.
+ */
 
 /** The query of an address: its parameters in the order of their first value, decoded. */
 interface Query {
@@ -36,7 +41,7 @@ function decoded(text: string): string | null {
 }
 
 /** The pointer of a parameter that matches no member of a body. */
-const pointerOf = (name: string): string => `?${escapePointer(shown(name))}`;
+const pointerOf = (name: string): string => `?${escapePointer(quoted(name))}`;
 
 /** Reads the query of an address strictly: a decoding error is a violation, never a guess. */
 export function queryOf(url: string): Query {
@@ -66,7 +71,7 @@ const parametersRefused = (url: string, detailOf: (name: string) => string): Vio
   [...queryOf(url).parameters.keys()].slice(0, VIOLATIONS_MAX + 1).map((name) => ({
     pointer: pointerOf(name),
     code: 'unknown_field',
-    detail: detailOf(shown(name)),
+    detail: detailOf(quoted(name)),
   }));
 
 /** A violation for each query parameter of a POST. */
@@ -80,22 +85,28 @@ export const strayParameters = (url: string): Violation[] =>
 export const needlessParameters = (url: string): Violation[] =>
   parametersRefused(url, (name) => `This address takes no parameters; remove ${name}`);
 
-/** Parsers of a parameter value by member type. An invalid value stays a string. */
-const READERS: Readonly<Record<string, (text: string) => unknown>> = {
-  boolean: (text) => (text === 'true' ? true : text === 'false' ? false : text),
-  integer: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text),
-  object: (text) => {
-    const [period, method, ...more] = text.split(':');
-    return method === undefined || more.length > 0 ? text : { period, method };
+/** The notation of values that a text cannot express. An invalid value stays a string. */
+type Notation = Pick<AddressNotation, 'parse' | 'expected'>;
+
+/** The notations by the type of a member. The table of options has those of objects. */
+const NOTATIONS: Readonly<Record<string, Notation>> = {
+  boolean: {
+    parse: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+    expected: 'Must be the word true or false',
+  },
+  integer: {
+    parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text),
+    expected: 'Must be an integer',
   },
 };
 
-/** The expected notation of types that a query string cannot express. */
-const NOTATIONS: Readonly<Record<string, string>> = {
-  boolean: 'Must be the word true or false',
-  integer: 'Must be an integer',
-  object: 'Must be a period and a method, such as month:average',
-};
+/** The options whose notation differs from that of a request body. */
+const OWN_NOTATIONS: Readonly<Record<string, AddressNotation>> = Object.fromEntries(
+  OPTION_NAMES.flatMap((name) => {
+    const { address } = optionOf(name);
+    return address === undefined ? [] : [[name, address]];
+  }),
+);
 
 /** The type of a member, as its schema names it. */
 const typeOf = (schema: TSchema | undefined): string => (schema as { type: string }).type;
@@ -104,6 +115,8 @@ const typeOf = (schema: TSchema | undefined): string => (schema as { type: strin
 interface QueryMember {
   readonly pointer: string;
   readonly type: string;
+  /** Undefined for texts and lists of texts. */
+  readonly notation: Notation | undefined;
 }
 
 /** A parameter in `filters` or `options` of a market's request body. */
@@ -111,25 +124,29 @@ interface BodyMember extends QueryMember {
   readonly part: 'filters' | 'options';
 }
 
+/** @throws Error for an object without a notation, at the start of the service */
+function memberOf(pointer: string, name: string, schema: TSchema | undefined): QueryMember {
+  const type = typeOf(schema);
+  const notation = OWN_NOTATIONS[name] ?? NOTATIONS[type];
+  if (type === 'object' && !notation) throw new Error(`${name} has no notation in an address`);
+  return { pointer, type, notation };
+}
+
 /** The members of a market's body by their names, which no two of them share. */
 function membersOf({ filters, options }: MarketSchemas): ReadonlyMap<string, BodyMember> {
   const members = (part: BodyMember['part'], { properties }: TObject) =>
     Object.entries(properties).map(
-      ([name, schema]) =>
-        [name, { part, pointer: `/${part}/${name}`, type: typeOf(schema) }] as const,
+      ([name, schema]) => [name, { part, ...memberOf(`/${part}/${name}`, name, schema) }] as const,
     );
   return new Map([...members('filters', filters), ...members('options', options)]);
 }
 
 const FORMAT = 'format';
 
-/** The parameters whose notation differs from that of a request body. */
+/** The parameters whose schema differs from that of a request body. */
 const OWN_PARAMETERS: Readonly<Record<string, TSchema>> = {
-  aggregate: Type.Optional(
-    Type.String({
-      pattern: `^(${PERIODS.join('|')}):(${METHODS.join('|')})$`,
-      description: 'One point for each period, `period:method`, such as `month:average`',
-    }),
+  ...Object.fromEntries(
+    Object.entries(OWN_NOTATIONS).map(([name, { schema }]) => [name, Type.Optional(schema)]),
   ),
   [FORMAT]: Type.Optional(
     word(FORMAT_NAMES, { description: 'Format of the response; overrides Accept' }),
@@ -152,7 +169,7 @@ export function parametersOf({ filters, options }: MarketSchemas): TObject {
 function unknownParameter(name: string, legal: readonly string[]): Violation {
   const [near] = nearest(name, legal, 1);
   const hint = near ? `did you mean ${near}?` : `legal are ${legal.join(', ')}`;
-  const detail = `There is no parameter ${shown(name)}; ${hint}`;
+  const detail = `There is no parameter ${quoted(name)}; ${hint}`;
   return { pointer: pointerOf(name), code: 'unknown_field', detail };
 }
 
@@ -175,7 +192,7 @@ function formatIn(values: readonly string[], broken: Violation[]): Format {
 
 /** The parsed value of a parameter; undefined after adding a violation to `broken`. */
 function sentValue(
-  { pointer, type }: QueryMember,
+  { pointer, type, notation }: QueryMember,
   name: string,
   values: readonly string[],
   broken: Violation[],
@@ -186,10 +203,10 @@ function sentValue(
     broken.push(once(pointer, name));
     return undefined;
   }
-  const value = READERS[type]?.(text) ?? text;
-  const notation = NOTATIONS[type];
-  if (notation === undefined || typeof value !== 'string') return value;
-  broken.push({ pointer, code: 'wrong_type', detail: notation });
+  if (notation === undefined) return text;
+  const value = notation.parse(text);
+  if (typeof value !== 'string') return value;
+  broken.push({ pointer, code: 'wrong_type', detail: notation.expected });
   return undefined;
 }
 
@@ -239,7 +256,7 @@ function withNearest(violation: Violation, { properties }: TObject, values: Flat
   const sent = (values[name] as readonly string[] | undefined)?.[Number(place)];
   const [near] = legal && sent !== undefined ? nearest(sent, legal, 1) : [];
   if (near === undefined || sent === undefined) return violation;
-  return { ...violation, detail: `There is no ${name} ${shown(sent)}; did you mean ${near}?` };
+  return { ...violation, detail: `There is no ${name} ${quoted(sent)}; did you mean ${near}?` };
 }
 
 /** Compiles the query parser of an address without a market, from its schema. */
@@ -257,7 +274,7 @@ export function flatReader(schema: TObject): (url: string) => FlatQuery {
         if (errors.length <= VIOLATIONS_MAX) errors.push(unknownParameter(name, legal));
         continue;
       }
-      const member = { pointer: `/${name}`, type: typeOf(schema.properties[name]) };
+      const member = memberOf(`/${name}`, name, schema.properties[name]);
       const value = sentValue(member, name, sent, errors);
       if (value !== undefined) values[name] = value;
     }

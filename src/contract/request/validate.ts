@@ -4,9 +4,10 @@ import { Settings } from 'typebox/system';
 import { BASE_FILTERS, DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { Names } from '../../catalog/nearest.ts';
-import { shown, VIOLATIONS_MAX, type Violation, type ViolationCode } from '../../errors.ts';
+import { quoted, VIOLATIONS_MAX, type Violation, type ViolationCode } from '../../errors.ts';
 import { closed } from '../schemas/components.ts';
 import { filtersOf, type MarketSchemas } from '../schemas/market.ts';
+import { OPTION_NAMES, optionOf } from '../schemas/options.ts';
 import { escapePointer } from '../schemas/problem.ts';
 
 // TypeBox stops at 8 errors by default, but a response reports all violations.
@@ -42,7 +43,7 @@ const KNOWN_FILTERS = new Set<string>([...Object.keys(BASE_FILTERS), ...Object.k
 export const isKnownFilter = (name: string): boolean => KNOWN_FILTERS.has(name);
 
 function unknownMember(parent: string, name: string, legal: LegalNames): Violation {
-  const pointer = `${parent}/${escapePointer(shown(name))}`;
+  const pointer = `${parent}/${escapePointer(quoted(name))}`;
   const { body } = legal;
   if (body && parent === '/filters' && isKnownFilter(name)) {
     const filters = filtersOf(body.market).join(', ');
@@ -58,7 +59,7 @@ function unknownMember(parent: string, name: string, legal: LegalNames): Violati
   const [other] = near ? [] : (body?.suggestions.nearest(name, 1) ?? []);
   const meant = other ? `${other} in ${body?.places.get(other)}` : near;
   const hint = meant ? `did you mean ${meant}?` : `legal are ${legal.names.join(', ')}`;
-  return { pointer, code: 'unknown_field', detail: `There is no member ${shown(name)}; ${hint}` };
+  return { pointer, code: 'unknown_field', detail: `There is no member ${quoted(name)}; ${hint}` };
 }
 
 const DAY_FORM = 'Must be a real calendar day, written YYYY-MM-DD';
@@ -72,9 +73,12 @@ const FORMS: Readonly<Record<string, string>> = {
   '/after': 'Must be a position of nextSeq or seq, latest, or revision: and a revision',
   '/base': 'Must be an ISO 4217 code of three letters',
   '/quote': 'Must be an ISO 4217 code of three letters',
-  '/options/columns': 'Must be all, short, or names of columns with commas and no blanks',
-  '/options/asOf': 'Must be an instant with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',
-  '/options/revision': 'Must be a revision as an answer names it in $metadata.revision',
+  ...Object.fromEntries(
+    OPTION_NAMES.flatMap((name) => {
+      const { form } = optionOf(name);
+      return form === undefined ? [] : [[`/options/${name}`, form]];
+    }),
+  ),
 };
 
 const article = (type: string): string => (/^[aeio]/.test(type) ? `an ${type}` : `a ${type}`);
@@ -227,13 +231,14 @@ function checkWith(schema: TObject, root: Closed, body: MarketBody | null): Body
 export function bodyCheckOf(market: Market, schemas: MarketSchemas): BodyCheck {
   const { filters, options } = schemas;
   const body = closed({ filters: Type.Optional(filters), options: Type.Optional(options) });
-  const aggregate = options.properties['aggregate'] as TObject;
   const closedAt = (path: string, schema: TObject, inner: Closed['inner'] = []): Closed => ({
     path,
     members: membersOf(schema),
     inner,
   });
-  const inOptions = [{ name: 'aggregate', ...closedAt('/options/aggregate', aggregate) }];
+  const inOptions = Object.entries(options.properties)
+    .filter((entry): entry is [string, TObject] => Type.IsObject(entry[1]))
+    .map(([name, schema]) => ({ name, ...closedAt(`/options/${name}`, schema) }));
   const root = closedAt('', body, [
     { name: 'filters', ...closedAt('/filters', filters) },
     { name: 'options', ...closedAt('/options', options, inOptions) },

@@ -3,72 +3,50 @@ import { SPANS } from '../../catalog/analytics.ts';
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Market } from '../../catalog/markets.ts';
 import { ref } from './components.ts';
+import type { OptionName } from './options.ts';
 
-/**
- * The formats of prices: the media type of `Accept`, the content type of the response, and its
- * disposition in a browser, shown or saved as a file with this extension.
+/*
+ * The table of formats. Everything else that knows formats derives from it: the negotiation, the
+ * headers of an answer, the OpenAPI document and its examples, and the refusals of options that do
+ * not apply. `src/prices/write/formats.ts` has the writer of each format.
  */
-export const FORMATS = {
-  json: {
-    media: 'application/json',
-    type: 'application/json; charset=utf-8',
-    extension: 'json',
-    disposition: 'inline',
-  },
-  csv: {
-    media: 'text/csv',
-    type: 'text/csv; charset=utf-8; header=present',
-    extension: 'csv',
-    disposition: 'attachment',
-  },
-  ndjson: {
-    media: 'application/x-ndjson',
-    type: 'application/x-ndjson; charset=utf-8',
-    extension: 'ndjson',
-    disposition: 'attachment',
-  },
-  rows: {
-    media: 'application/json;profile=rows',
-    type: 'application/json; profile=rows; charset=utf-8',
-    extension: 'json',
-    disposition: 'inline',
-  },
-  parquet: {
-    media: 'application/vnd.apache.parquet',
-    type: 'application/vnd.apache.parquet',
-    extension: 'parquet',
-    disposition: 'attachment',
-  },
-  arrow: {
-    media: 'application/vnd.apache.arrow.stream',
-    type: 'application/vnd.apache.arrow.stream',
-    extension: 'arrows',
-    disposition: 'attachment',
-  },
-} as const;
 
-export type Format = keyof typeof FORMATS;
+/** A format of prices. */
+interface FormatEntry {
+  /** The media type in `Accept`. */
+  readonly media: string;
+  /** The content type of the response. */
+  readonly type: string;
+  /** Shown in a browser, or saved as a file with this extension. */
+  readonly disposition: 'inline' | 'attachment';
+  readonly extension: string;
+  /** True if the body has `$metadata`; otherwise headers have its content. */
+  readonly hasMetadata: boolean;
+  /** The options that apply to some formats, among them this one; all others apply to all. */
+  readonly options: readonly OptionName[];
+  /** The schema of the body: one of all markets, or the name of one that each market has. */
+  readonly schema: { readonly shared: TSchema } | { readonly ofMarket: MarketSchema };
+  /** The component with an example of the first market; null if the format needs none. */
+  readonly example: { readonly component: string; readonly shows: ExampleContents } | null;
+}
 
-/** The formats, the default first. */
-export const FORMAT_NAMES = Object.keys(FORMATS) as readonly Format[];
+type MarketSchema = 'response' | 'ndjson';
 
-/** The formats of options that apply to some formats only. */
-export const FORMATS_OF = {
-  columns: ['csv', 'rows', 'parquet', 'arrow'],
-  layout: ['csv', 'rows'],
-  warnings: ['csv', 'ndjson'],
-  decimalsAsText: ['json', 'ndjson', 'rows'],
-} as const satisfies Readonly<Record<string, readonly Format[]>>;
+/** The contents of an example: all columns, or the short ones. */
+type ExampleContents = 'plain' | 'short';
+
+const PARQUET = 'application/vnd.apache.parquet';
+const ARROW = 'application/vnd.apache.arrow.stream';
 
 /** The CSV of prices. */
-export const PriceCsv = Type.String({
+const PriceCsv = Type.String({
   $id: 'PriceCsv',
   pattern: '^[^\\r\\n]+\\r\\n',
   description: 'A row of column names, then a row for each price and date',
 });
 
 /** Prices as rows of JSON. */
-export const PriceRows = Type.Unsafe({
+const PriceRows = Type.Unsafe({
   $id: 'PriceRows',
   type: 'array',
   items: {
@@ -94,35 +72,118 @@ export const ndjsonSchema = ($id: string, record: TSchema, last?: TSchema): TSch
   });
 
 /** Prices as a Parquet file. */
-export const PriceParquet = Type.Unsafe({
+const PriceParquet = Type.Unsafe({
   $id: 'PriceParquet',
   type: 'string',
-  contentMediaType: FORMATS.parquet.media,
+  contentMediaType: PARQUET,
   description: 'The columns of the CSV: decimals as DECIMAL, dates as DATE',
 });
 
 /** Prices as an Arrow IPC stream. */
-export const PriceArrow = Type.Unsafe({
+const PriceArrow = Type.Unsafe({
   $id: 'PriceArrow',
   type: 'string',
-  contentMediaType: FORMATS.arrow.media,
+  contentMediaType: ARROW,
   description: 'The columns of the CSV: decimals as Decimal128, dates as Date32',
 });
 
-/** The price response in each of its formats. */
-export const pricesContent = (schemas: {
-  readonly response: TSchema;
-  readonly ndjson: TSchema;
-}) => ({
-  description: 'The prices',
-  content: {
-    [FORMATS.json.media]: { schema: ref(schemas.response) },
-    [FORMATS.csv.media]: { schema: ref(PriceCsv) },
-    [FORMATS.ndjson.media]: { schema: ref(schemas.ndjson) },
-    [FORMATS.rows.media]: { schema: ref(PriceRows) },
-    [FORMATS.parquet.media]: { schema: ref(PriceParquet) },
-    [FORMATS.arrow.media]: { schema: ref(PriceArrow) },
+/** The formats of prices, the default first. */
+export const FORMATS = {
+  json: {
+    media: 'application/json',
+    type: 'application/json; charset=utf-8',
+    disposition: 'inline',
+    extension: 'json',
+    hasMetadata: true,
+    options: ['decimalsAsText'],
+    schema: { ofMarket: 'response' },
+    // Each market has examples of its own.
+    example: null,
   },
+  csv: {
+    media: 'text/csv',
+    type: 'text/csv; charset=utf-8; header=present',
+    disposition: 'attachment',
+    extension: 'csv',
+    hasMetadata: false,
+    options: ['columns', 'layout', 'warnings'],
+    schema: { shared: PriceCsv },
+    example: { component: 'Csv', shows: 'plain' },
+  },
+  ndjson: {
+    media: 'application/x-ndjson',
+    type: 'application/x-ndjson; charset=utf-8',
+    disposition: 'attachment',
+    extension: 'ndjson',
+    hasMetadata: false,
+    options: ['decimalsAsText', 'warnings'],
+    schema: { ofMarket: 'ndjson' },
+    example: { component: 'Lines', shows: 'plain' },
+  },
+  rows: {
+    media: 'application/json;profile=rows',
+    type: 'application/json; profile=rows; charset=utf-8',
+    disposition: 'inline',
+    extension: 'json',
+    hasMetadata: false,
+    options: ['decimalsAsText', 'columns', 'layout'],
+    schema: { shared: PriceRows },
+    example: { component: 'Rows', shows: 'short' },
+  },
+  parquet: {
+    media: PARQUET,
+    type: PARQUET,
+    disposition: 'attachment',
+    extension: 'parquet',
+    hasMetadata: false,
+    options: ['columns'],
+    schema: { shared: PriceParquet },
+    example: null,
+  },
+  arrow: {
+    media: ARROW,
+    type: ARROW,
+    disposition: 'attachment',
+    extension: 'arrows',
+    hasMetadata: false,
+    options: ['columns'],
+    schema: { shared: PriceArrow },
+    example: null,
+  },
+} as const satisfies Readonly<Record<string, FormatEntry>>;
+
+export type Format = keyof typeof FORMATS;
+
+/** The names of the formats, the default first. */
+export const FORMAT_NAMES = Object.keys(FORMATS) as readonly Format[];
+
+/** The entry of a format. */
+export const formatEntry = (name: Format): FormatEntry => FORMATS[name];
+
+/** The formats that an option applies to. */
+export function formatsOf(option: OptionName): readonly Format[] {
+  const some = FORMAT_NAMES.filter((name) => formatEntry(name).options.includes(option));
+  return some.length === 0 ? FORMAT_NAMES : some;
+}
+
+/** The schemas of formats that all markets share. */
+export const FORMAT_COMPONENTS: readonly TSchema[] = FORMAT_NAMES.flatMap((name) => {
+  const { schema } = formatEntry(name);
+  return 'shared' in schema ? [schema.shared] : [];
+});
+
+/** The price response in each of its formats. */
+export const pricesContent = (schemas: Readonly<Record<MarketSchema, TSchema>>) => ({
+  description: 'The prices',
+  content: Object.fromEntries(
+    FORMAT_NAMES.map((name) => {
+      const { media, schema } = formatEntry(name);
+      return [
+        media,
+        { schema: ref('shared' in schema ? schema.shared : schemas[schema.ofMarket]) },
+      ];
+    }),
+  ),
 });
 
 /** The record fields of a market's dimensions, in the order of the record. */

@@ -24,7 +24,7 @@ import {
   UnitOfMeasure,
   WarningLine,
 } from './components.ts';
-import { ndjsonSchema, PriceArrow, PriceCsv, PriceParquet, PriceRows } from './formats.ts';
+import { FORMAT_COMPONENTS, ndjsonSchema } from './formats.ts';
 import { optionMembers, PRINTABLE } from './options.ts';
 import { Conversion, Series, Summary } from './points.ts';
 
@@ -240,10 +240,7 @@ export const sharedOf = ({ filters, options, item }: RequestSchemas): TSchema[] 
   item,
   EmptyFilter,
   NoCodes,
-  PriceCsv,
-  PriceRows,
-  PriceParquet,
-  PriceArrow,
+  ...FORMAT_COMPONENTS,
   ...Object.values(filters).map(withItemRef),
 ];
 

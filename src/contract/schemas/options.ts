@@ -1,6 +1,46 @@
-import Type from 'typebox';
-import { METHODS, PERIODS } from '../../catalog/analytics.ts';
+import Type, { type TSchema } from 'typebox';
+import { METHODS, type Method, PERIODS, type Period } from '../../catalog/analytics.ts';
 import { closed, word } from './components.ts';
+
+/*
+ * The table of options. Everything else that knows options derives from it: the schema of a body,
+ * the parameters of GET and their examples, the plan of a request with its defaults, the text that
+ * cursors and ETags are bound to, the refusals of options that have no effect, and the clients. The
+ * table of formats names the options that only some formats have.
+ */
+
+/** An option of a request for prices. */
+interface Option {
+  /** The schema of its value, which may depend on the maximum number of records on a page. */
+  readonly schema: TSchema | ((recordsMax: number) => TSchema);
+  /**
+   * The value of a request without the option. It is a member of the plan, unless the option only
+   * selects a revision or a page. A released default never changes: cursors are bound to it.
+   */
+  readonly default?: unknown;
+  /** `computes`: adds numbers that are not published. `rounds`: needs an option that computes. */
+  readonly effect?: 'computes' | 'rounds';
+  /** True if any value but the default needs the points of series. */
+  readonly needsSeries?: boolean;
+  /** The notation of a value that is an object in an address. */
+  readonly address?: AddressNotation;
+  /** The detail of the violation for a text in another form. */
+  readonly form?: string;
+  /** A value in an address. The examples of all options together are one valid request. */
+  readonly example?: string | number | boolean;
+  /** In place of an example, a value that shows the form only: no tool may fill it in. */
+  readonly sample?: string;
+}
+
+/** The notation of an option in an address. */
+export interface AddressNotation {
+  /** The schema of the parameter. */
+  readonly schema: TSchema;
+  /** Parses a text; a text in another notation stays a string. */
+  readonly parse: (text: string) => unknown;
+  /** The detail of the violation for a text in another notation. */
+  readonly expected: string;
+}
 
 /** Texts without control characters and lone surrogates, which PostgreSQL cannot hold. */
 export const PRINTABLE = '^[^\\u0000-\\u001F\\u007F-\\u009F\\uD800-\\uDFFF]*$';
@@ -9,7 +49,7 @@ const text = (description: string, maxLength: number) =>
   Type.String({ minLength: 1, maxLength, pattern: PRINTABLE, description });
 
 const flag = (description: string) =>
-  Type.Optional(Type.Boolean({ description: `${description}; false by default` }));
+  Type.Boolean({ description: `${description}; false by default` });
 
 /** An instant of RFC 3339, without extensions such as a zone name. */
 const INSTANT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
@@ -20,43 +60,78 @@ const LAST_OBSERVATIONS_MAX = 146_100;
 /** `all`, `short`, or column names separated by commas. */
 const COLUMNS = '^[A-Za-z]+(,[A-Za-z]+){0,99}$';
 
-/**
- * The members of `options`. None has a `default`, because generated clients would require it.
- * @param recordsMax maximum number of records on a page
- */
-export const optionMembers = (recordsMax: number) => ({
-  includeSeries: flag('Adds the series to each record'),
-  includeSummary: flag('Adds a summary to each record'),
-  currency: Type.Optional(
-    text('ISO 4217 code, ignoring case: converts prices, never payables', 64),
-  ),
-  unitOfMeasure: Type.Optional(
-    text('Id, name or symbol of a unit: converts prices, never payables', 128),
-  ),
-  onUnconvertible: Type.Optional(
-    word(['keep', 'omit', 'error'], {
+/** The period and method of an aggregate, such as `month:average`. */
+const AGGREGATE_NOTATION: AddressNotation = {
+  schema: Type.String({
+    pattern: `^(${PERIODS.join('|')}):(${METHODS.join('|')})$`,
+    description: 'One point for each period, `period:method`, such as `month:average`',
+  }),
+  parse: (text) => {
+    const [period, method, ...more] = text.split(':');
+    return method === undefined || more.length > 0 ? text : { period, method };
+  },
+  expected: 'Must be a period and a method, such as month:average',
+};
+
+/** Every option, in the order of the documents. No schema has a `default`: see `optionMembers`. */
+export const OPTIONS = {
+  includeSeries: {
+    schema: flag('Adds the series to each record'),
+    default: false as boolean,
+    example: true,
+  },
+  includeSummary: {
+    schema: flag('Adds a summary to each record'),
+    default: false as boolean,
+    example: true,
+  },
+  /** As sent; the reference data of the snapshot resolve it. */
+  currency: {
+    schema: text('ISO 4217 code, ignoring case: converts prices, never payables', 64),
+    default: null as string | null,
+    effect: 'computes',
+    example: 'EUR',
+  },
+  /** As sent; the reference data of the snapshot resolve it. */
+  unitOfMeasure: {
+    schema: text('Id, name or symbol of a unit: converts prices, never payables', 128),
+    default: null as string | null,
+    effect: 'computes',
+    example: 'kg',
+  },
+  onUnconvertible: {
+    schema: word(['keep', 'omit', 'error'], {
       description:
         'Treatment of a price that cannot be converted, or none of whose requested points can; ' +
         'default keep',
     }),
-  ),
-  decimals: Type.Optional(
-    Type.Integer({
+    default: 'keep' as 'keep' | 'omit' | 'error',
+    example: 'keep',
+  },
+  decimals: {
+    schema: Type.Integer({
       minimum: 0,
       maximum: 10,
       description:
         'Decimals of converted and aggregated values; default 6 significant digits, at least 2 ' +
         'decimals. Rejected without currency, unitOfMeasure or aggregate',
     }),
-  ),
-  aggregate: Type.Optional(
-    closed(
+    default: null as number | null,
+    effect: 'rounds',
+    example: 4,
+  },
+  aggregate: {
+    schema: closed(
       { period: word(PERIODS), method: word(METHODS) },
       { description: 'One point for each period, from its unrounded assessments' },
     ),
-  ),
-  asOf: Type.Optional(
-    Type.String({
+    default: null as { readonly period: Period; readonly method: Method } | null,
+    effect: 'computes',
+    address: AGGREGATE_NOTATION,
+    example: 'month:average',
+  },
+  asOf: {
+    schema: Type.String({
       format: 'date-time',
       pattern: INSTANT,
       maxLength: 64,
@@ -64,56 +139,117 @@ export const optionMembers = (recordsMax: number) => ({
         'Reads the data as known at this instant (RFC 3339), not in the future; there are no ' +
         'records before the first load',
     }),
-  ),
-  revision: Type.Optional(
-    Type.String({
+    form: 'Must be an instant with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',
+    sample: '2026-07-01T06:30:00Z',
+  },
+  revision: {
+    schema: Type.String({
       pattern: '^[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17})$',
       description: 'Reads an earlier $metadata.revision; cannot be combined with asOf',
     }),
-  ),
-  limit: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: recordsMax,
-      description: 'Maximum number of records on a page; default all',
-    }),
-  ),
-  cursor: Type.Optional(
-    Type.String({
+    form: 'Must be a revision as an answer names it in $metadata.revision',
+    sample: 'k3f9a1w2c7xe.184223',
+  },
+  limit: {
+    schema: (recordsMax) =>
+      Type.Integer({
+        minimum: 1,
+        maximum: recordsMax,
+        description: 'Maximum number of records on a page; default all',
+      }),
+    example: 100,
+  },
+  cursor: {
+    schema: Type.String({
       description: 'The `nextCursor` of the previous page; continues after it, at its revision',
     }),
-  ),
-  strict: flag('Rejects values that match nothing'),
-  lastObservations: Type.Optional(
-    Type.Integer({
+    sample: 'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
+  },
+  strict: {
+    schema: flag('Rejects values that match nothing'),
+    default: false as boolean,
+    example: true,
+  },
+  /** Number of last points of each series in the response; null for all. */
+  lastObservations: {
+    schema: Type.Integer({
       minimum: 1,
       maximum: LAST_OBSERVATIONS_MAX,
       description:
         'Returns only the last n points of each series; everything else still covers the whole ' +
         'range. Requires includeSeries',
     }),
-  ),
-  decimalsAsText: flag(
-    'Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings',
-  ),
-  columns: Type.Optional(
-    Type.String({
+    default: null as number | null,
+    needsSeries: true,
+    example: 12,
+  },
+  decimalsAsText: {
+    schema: flag(
+      'Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings',
+    ),
+    default: false as boolean,
+    example: false,
+  },
+  /** `all`, `short`, or column names separated by commas, as sent; null is `all`. */
+  columns: {
+    schema: Type.String({
       pattern: COLUMNS,
       maxLength: 2_048,
       description:
         'Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas',
     }),
-  ),
-  layout: Type.Optional(
-    word(['long', 'wide'], {
+    default: null as string | null,
+    form: 'Must be all, short, or names of columns with commas and no blanks',
+    sample: 'code,date,mid',
+  },
+  layout: {
+    schema: word(['long', 'wide'], {
       description:
         'CSV and rows: long, a row for each price and date (default), or wide, a row for each ' +
         'date with the mid of each code',
     }),
-  ),
-  warnings: Type.Optional(
-    word(['header', 'row'], {
+    default: 'long' as 'long' | 'wide',
+    needsSeries: true,
+    example: 'long',
+  },
+  warnings: {
+    schema: word(['header', 'row'], {
       description: 'CSV and NDJSON: warnings in headers only (default), or also as last rows',
     }),
-  ),
-});
+    default: 'header' as 'header' | 'row',
+    example: 'header',
+  },
+} as const satisfies Readonly<Record<string, Option>>;
+
+export type OptionName = keyof typeof OPTIONS;
+
+/** The names of all options, in the order of the table. */
+export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[];
+
+/** The entry of an option. */
+export const optionOf = (name: OptionName): Option => OPTIONS[name];
+
+/** The options that are members of a plan: those with a default. */
+export type PlanOptionName = {
+  [Name in OptionName]: (typeof OPTIONS)[Name] extends { readonly default: unknown } ? Name : never;
+}[OptionName];
+
+/** The names of `PlanOptionName`, in the order of the table. */
+export const PLAN_OPTION_NAMES = OPTION_NAMES.filter(
+  (name): name is PlanOptionName => 'default' in OPTIONS[name],
+);
+
+/** The options that compute numbers, which `decimals` then rounds. */
+export const COMPUTING = PLAN_OPTION_NAMES.filter((name) => optionOf(name).effect === 'computes');
+
+/**
+ * The members of `options`. None has a `default`, because generated clients would require it.
+ * @param recordsMax maximum number of records on a page
+ */
+export const optionMembers = (recordsMax: number): Readonly<Record<OptionName, TSchema>> =>
+  Object.fromEntries(
+    OPTION_NAMES.map((name) => {
+      const { schema } = optionOf(name);
+      return [name, Type.Optional(typeof schema === 'function' ? schema(recordsMax) : schema)];
+    }),
+  ) as Record<OptionName, TSchema>;

@@ -3,6 +3,11 @@ import { initialise, urlOf } from './files.ts';
 import { chooseInstallation } from './installation.ts';
 import { joinServer, leaveServer, startServer } from './server.ts';
 
+/*
+ * The embedded PostgreSQL of development: it is installed with the packages, and the processes of a
+ * data folder share one server.
+ */
+
 /** A running embedded PostgreSQL, possibly shared with other processes. */
 export interface EmbeddedDatabase {
   /** Address of the database, with its password. */

@@ -15,6 +15,11 @@ import { ReplicationMonitor, type ReplicationStatus } from './replication.ts';
 import { SocketClient } from './socket-client.ts';
 import { AnswerTimeout, withTimeout } from './timeout.ts';
 
+/*
+ * The link knows the state of the database: whether it answers, its newest revision, and its
+ * replication lag. Requests ask it instead of finding out by a timeout.
+ */
+
 /** `up`: the database answers. `away`: it has just failed; requests wait. `down`: requests fail. */
 export type LinkState = 'up' | 'away' | 'down';
 

@@ -22,6 +22,11 @@ import {
 } from './migrations.ts';
 import { grantRights } from './roles.ts';
 
+/*
+ * Migrations. `migrations.ts` reads the files and what has run, `migration-lock.ts` takes locks
+ * without blocking readers, and `roles.ts` creates the accounts.
+ */
+
 /** Inserts missing markets and scopes of the catalog. Never removes one. */
 async function writeCatalog(db: Kysely<Database>): Promise<void> {
   await db.transaction().execute(async (trx) => {

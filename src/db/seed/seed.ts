@@ -20,6 +20,11 @@ import {
   writeSample,
 } from './sample.ts';
 
+/*
+ * The sample data of development: reference data, prices with invented values, and their
+ * corrections.
+ */
+
 const REASON = 'sample corrections: points that were first published wrong';
 
 /** The first published value of each corrected point, with its correction; exact decimals. */

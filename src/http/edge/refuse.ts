@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { v7 as uuidv7 } from 'uuid';
 import { PROBLEM_TYPE, problemBody } from '../../contract/schemas/problem.ts';
 import { Problem, type ProblemCode } from '../../errors.ts';
-import { SECURITY_HEADERS } from '../head.ts';
+import { SECURITY_HEADERS } from '../request-head.ts';
 import { type Connections, closeAfterWrite } from './connections.ts';
 
 /** Problems by the error code of Node's HTTP parser. */

@@ -10,11 +10,16 @@ import Fastify, {
 import type { Config } from '../../config/config.ts';
 import { Problem } from '../../errors.ts';
 import { corsHeaders, originsOf } from '../cors.ts';
-import { requestIdOf, SECURITY_HEADERS } from '../head.ts';
 import { problemOf, sendProblem } from '../problems.ts';
+import { requestIdOf, SECURITY_HEADERS } from '../request-head.ts';
 import { limitConnections } from './connection-limit.ts';
 import { Connections, type Handler } from './connections.ts';
 import { answer, type RejectedConnection, refuse } from './refuse.ts';
+
+/*
+ * Connections before there is a request: how many there are, what is not HTTP, and how they are
+ * closed.
+ */
 
 interface ServerOptions {
   readonly config: Config;

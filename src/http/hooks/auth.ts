@@ -9,14 +9,18 @@ import type {
 } from 'fastify';
 import type { Kysely } from 'kysely';
 import { credentialOf, type Principal } from '../../auth/credentials.ts';
-import { cachedKeys, type FindApiKey, findKey, verifyKey } from '../../auth/keys/verify.ts';
+import { cachedKeys, findKey, type KeyLookup, verifyKey } from '../../auth/keys/verify.ts';
 import {
   authUnavailable,
   insufficientScope,
   invalidToken,
   noMarketScope,
 } from '../../auth/refusals.ts';
-import { type KeySettings, type KeySource, keySourceOf } from '../../auth/tokens/signing-keys.ts';
+import {
+  type KeySource,
+  keySourceOf,
+  type SigningKeySettings,
+} from '../../auth/tokens/signing-keys.ts';
 import { type Claims, headerOf, principalOf, type TokenRules } from '../../auth/tokens/tokens.ts';
 import { allows, marketsOpenTo } from '../../catalog/scopes.ts';
 import type { Link } from '../../db/link/link.ts';
@@ -24,13 +28,12 @@ import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
 import type { Access } from '../context.ts';
 
-/** Settings of authentication, named as in the environment. */
-export interface AuthSettings extends KeySettings {
-  readonly JWT_ISSUER: string;
-  readonly JWT_AUDIENCE: string;
-  readonly JWT_LIFETIME_MAX_SECONDS: number;
-  readonly JWT_LEEWAY_SECONDS: number;
-  readonly BASIC_AUTH?: 'on' | 'off';
+/** Settings of authentication. */
+export interface AuthSettings {
+  readonly signingKeys: SigningKeySettings;
+  readonly tokenRules: TokenRules;
+  /** True if a read may send its key as the password of Basic authentication. */
+  readonly takesBasic: boolean;
 }
 
 /** Limit on the replication lag of the database that keys are read from. */
@@ -65,13 +68,6 @@ interface AuthOptions {
 const CACHED_KEYS_MAX = 10_000;
 
 type VerifyToken = (request: FastifyRequest) => Promise<Principal>;
-
-const rulesOf = (settings: AuthSettings): TokenRules => ({
-  issuer: settings.JWT_ISSUER,
-  audience: settings.JWT_AUDIENCE,
-  lifetimeMaxSeconds: settings.JWT_LIFETIME_MAX_SECONDS,
-  leewaySeconds: settings.JWT_LEEWAY_SECONDS,
-});
 
 /** Without a setting for tokens, none is trusted. */
 const rejectTokens: VerifyToken = async () => {
@@ -117,13 +113,14 @@ function accessOf({ routeOptions }: FastifyRequest): Access {
   throw new Error(`the route ${routeOptions.url} has no access rule`);
 }
 
-/** Returns the key lookup of a request. */
-function keyFinder(db: Kysely<Database>, link?: Link): (request: FastifyRequest) => FindApiKey {
-  if (!link) return () => (id) => findKey(db, id);
-  const keysAt = cachedKeys(db, CACHED_KEYS_MAX, link.queues);
+/** Returns the key lookup of each request. */
+function keyLookup({ db, link, lag }: AuthOptions): (request: FastifyRequest) => KeyLookup {
+  const keysAt = link && cachedKeys(db, CACHED_KEYS_MAX, link.queues);
   return ({ context }) =>
-    async (id, digest) =>
-      keysAt(await context.newest, id, digest);
+    async (id, digest) => {
+      if (lag) checkLag(lag);
+      return keysAt ? keysAt(await context.newest, id, digest) : findKey(db, id);
+    };
 }
 
 /**
@@ -150,82 +147,78 @@ function missingScope(request: FastifyRequest): Problem | null {
   return principal === null || access === 'none' ? null : scopeRefusal(access, principal.scopes);
 }
 
-/** Checks of credentials and scopes. */
-export interface Credentials {
+/** The checks of credentials and scopes by the `config.access` of each route. */
+export class CredentialChecks {
+  readonly #options: AuthOptions;
+  readonly #verifyToken: VerifyToken;
+  readonly #keyLookup: (request: FastifyRequest) => KeyLookup;
+
+  private constructor(options: AuthOptions, verifyToken: VerifyToken) {
+    this.#options = options;
+    this.#verifyToken = verifyToken;
+    this.#keyLookup = keyLookup(options);
+  }
+
+  /**
+   * Creates the checks. Call it before routes are added.
+   * @throws TokenSettingError for an unusable setting
+   */
+  static async create(app: FastifyInstance, options: AuthOptions): Promise<CredentialChecks> {
+    const { signingKeys, tokenRules } = options.settings;
+    const source = await keySourceOf(signingKeys);
+    const verifyToken = source ? await tokenVerifier(app, source, tokenRules) : rejectTokens;
+    app.addHook('onRoute', requireAccess);
+    return new CredentialChecks(options, verifyToken);
+  }
+
   /** Hook: checks the credential before the body is parsed. */
-  readonly check: onRequestAsyncHookHandler;
+  readonly check: onRequestAsyncHookHandler = async (request) => {
+    if (request.is404 || accessOf(request) === 'none') return;
+    const { context } = request;
+    context.principal = await this.#authenticateReported(request);
+    if (this.#options.link) void context.newest;
+  };
+
   /** Hook: checks the scope, after the limits of the principal. */
-  readonly checkScope: onRequestHookHandler;
+  readonly checkScope: onRequestHookHandler = (request, _reply, done) => {
+    const refusal = missingScope(request);
+    done(refusal === null ? undefined : this.reportMissingScope(request, refusal));
+  };
+
   /**
    * Checks the credential again after a wait, because it may have expired or been revoked.
    * @throws Problem like the first check
    */
-  verifyAgain(request: FastifyRequest): Promise<Principal>;
-  /** Reports a missing scope to `onChecked`. Returns the refusal, which the caller throws. */
-  reportMissingScope(request: FastifyRequest, refusal: Problem): Problem;
-}
+  verifyAgain(request: FastifyRequest): Promise<Principal> {
+    request.context.resetNewest();
+    return this.#authenticateReported(request);
+  }
 
-/**
- * Creates the checks of credentials and scopes by the `config.access` of each route. Call it before
- * routes are added.
- * @throws TokenSettingError for an unusable setting
- */
-export async function credentialsOf(
-  app: FastifyInstance,
-  options: AuthOptions,
-): Promise<Credentials> {
-  const { db, link, settings, lag, onChecked = () => {} } = options;
-  const source = await keySourceOf(settings);
-  const verifyToken = source ? await tokenVerifier(app, source, rulesOf(settings)) : rejectTokens;
-  const keyFinderOf = keyFinder(db, link);
-  const findKeyOf = (request: FastifyRequest): FindApiKey => {
-    const find = keyFinderOf(request);
-    return async (id, digest) => {
-      if (lag) checkLag(lag);
-      return find(id, digest);
-    };
-  };
-  const authenticate = async (request: FastifyRequest): Promise<Principal> => {
-    const takesBasic = settings.BASIC_AUTH === 'on' && isRead(request);
+  /** Reports a missing scope to `onChecked`. Returns the refusal, which the caller throws. */
+  reportMissingScope(request: FastifyRequest, refusal: Problem): Problem {
+    this.#options.onChecked?.(request, { principal: request.context.principal, refusal });
+    return refusal;
+  }
+
+  async #authenticate(request: FastifyRequest): Promise<Principal> {
+    const takesBasic = this.#options.settings.takesBasic && isRead(request);
     const { place, text } = credentialOf(request.raw.rawHeaders, takesBasic, request.url);
-    if (place === 'token') return verifyToken(request);
-    return verifyKey(findKeyOf(request), text, place);
-  };
-  const authenticateReported = (request: FastifyRequest): Promise<Principal> => {
-    const identity = authenticate(request);
+    if (place === 'token') return this.#verifyToken(request);
+    return verifyKey(this.#keyLookup(request), text, place);
+  }
+
+  #authenticateReported(request: FastifyRequest): Promise<Principal> {
+    const { onChecked } = this.#options;
+    const identity = this.#authenticate(request);
     const reported = identity.then(
-      (principal) => onChecked(request, { principal, refusal: null }),
+      (principal) => onChecked?.(request, { principal, refusal: null }),
       (error: unknown) => {
-        if (error instanceof Problem) onChecked(request, { principal: null, refusal: error });
+        if (error instanceof Problem) onChecked?.(request, { principal: null, refusal: error });
       },
     );
     reported.catch((error: unknown) => request.log.error(error));
     return request.context.work.until(identity);
-  };
-  const reportMissingScope = (request: FastifyRequest, refusal: Problem): Problem => {
-    onChecked(request, { principal: request.context.principal, refusal });
-    return refusal;
-  };
-  app.addHook('onRoute', requireAccess);
-  return {
-    check: async (request) => {
-      if (request.is404) return;
-      const access = accessOf(request);
-      if (access === 'none') return;
-      const { context } = request;
-      context.principal = await authenticateReported(request);
-      if (link) void context.newest;
-    },
-    checkScope: (request, _reply, done) => {
-      const refusal = missingScope(request);
-      done(refusal === null ? undefined : reportMissingScope(request, refusal));
-    },
-    verifyAgain: (request) => {
-      request.context.resetNewest();
-      return authenticateReported(request);
-    },
-    reportMissingScope,
-  };
+  }
 }
 
 const isRead = ({ method }: FastifyRequest): boolean => method === 'GET' || method === 'HEAD';

@@ -12,9 +12,14 @@ import type { Limits } from '../../limits/limits.ts';
 import { type QueueBounds, type Release, Semaphore } from '../../std/semaphore.ts';
 import { isOpen, isWaiting } from '../context.ts';
 import { corsHeaders } from '../cors.ts';
-import { hasOneHost, SECURITY_HEADERS } from '../head.ts';
 import { shownPath } from '../problems.ts';
-import { beyondLimits, knownPrincipal, networkOf } from './limits.ts';
+import { hasOneHost, SECURITY_HEADERS } from '../request-head.ts';
+import { beyondLimits, knownPrincipal, networkOf } from './limit-requests.ts';
+
+/*
+ * The hooks of every request, one file for each concern. `pipeline.ts` adds them in their order.
+ * The gate of this file admits requests, or rejects them before any other work.
+ */
 
 const overloaded = (): Problem =>
   new Problem('overloaded', 'Too many requests are being answered; try again after Retry-After');

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { eitherOf, Problem } from '../../errors.ts';
 import { pathOf } from '../problems.ts';
-import { hasCredential } from './limits.ts';
+import { hasCredential } from './limit-requests.ts';
 
 /** Methods by path, in the order of the routes. */
 type MethodTable = Map<string, Set<string>>;

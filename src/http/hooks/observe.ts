@@ -11,7 +11,7 @@ import { masked } from '../../std/secrets.ts';
 import type { RejectedConnection } from '../edge/refuse.ts';
 import { problemOf, shownPath } from '../problems.ts';
 import { ClientDisconnected } from '../work.ts';
-import { networkOf } from './limits.ts';
+import { networkOf } from './limit-requests.ts';
 import { CauseLimit, type RefusalLines } from './log-lines.ts';
 
 /** Logged status of a request whose client disconnected, as in nginx. */

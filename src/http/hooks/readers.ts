@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { Gate } from '../../limits/gate.ts';
-import type { AfterWrite } from '../../std/body.ts';
+import type { AfterWrite } from '../../std/body-stream.ts';
 import type { RequestContext } from '../context.ts';
 
 /**

@@ -5,9 +5,6 @@ import { eitherOf, Problem, VIOLATIONS_MAX } from '../../errors.ts';
 import { preferredType } from '../../std/negotiation.ts';
 import { codingOf } from './send.ts';
 
-const notAcceptable = (offered: readonly string[]): Problem =>
-  new Problem('not_acceptable', `Accept ${eitherOf(offered)}`);
-
 /**
  * Checks that a request accepts JSON and a content coding, for routes with JSON only.
  * @throws Problem `not_acceptable`
@@ -17,6 +14,9 @@ export function checkAcceptsJson(request: FastifyRequest): void {
   if (preferredType(request.headers.accept, offered) === undefined) throw notAcceptable(offered);
   codingOf(request);
 }
+
+const notAcceptable = (offered: readonly string[]): Problem =>
+  new Problem('not_acceptable', `Accept ${eitherOf(offered)}`);
 
 /**
  * Checks that a request accepts JSON and has no parameters, which would be ignored.

@@ -11,7 +11,7 @@ import {
   type SnapshotPlan,
   type SnapshotReader,
 } from '../../prices/snapshot.ts';
-import { type Body, BodyStream } from '../../std/body.ts';
+import { type Body, BodyStream } from '../../std/body-stream.ts';
 import type { Coding } from '../../std/negotiation.ts';
 import type { Payload } from './send.ts';
 

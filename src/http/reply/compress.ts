@@ -9,7 +9,7 @@ import {
   gzip,
   zstdCompress,
 } from 'node:zlib';
-import { type Body, joined } from '../../std/body.ts';
+import { type Body, joined } from '../../std/body-stream.ts';
 import type { Coding } from '../../std/negotiation.ts';
 
 /** Output buffer size of an encoder. */

@@ -21,6 +21,17 @@ const PACKAGED: Readonly<Record<string, string>> = {
 /** A template text, which is kept, or a comment that begins a line. */
 const TEMPLATE_OR_COMMENT = /`(?:[^`\\]|\\.)*`|^[ \t]*(?:\/\/.*|\/\*[\s\S]*?\*\/)\n/gm;
 
+/**
+ * The elements of the head that all pages share.
+ * @param base relative address of the service, such as `../`: a proxy may add a path prefix
+ */
+export const sharedHead = (base: string, title: string): string => `<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="${base}explorer/${EDITION}/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${base}explorer/${EDITION}/style.css">`;
+
 /** A file of the explorer without its comments, which are a sixth of the bytes of a page. */
 function withoutComments(name: string, file: Buffer): Buffer {
   const text = file
@@ -56,17 +67,6 @@ export const EDITION: string = PAGE_FILES.reduce(
 
 /** Pages in the order of the header. */
 const PAGES = { explorer: 'Explorer', docs: 'API', 'docs/problems': 'Error codes' } as const;
-
-/**
- * The elements of the head that all pages share.
- * @param base relative address of the service, such as `../`: a proxy may add a path prefix
- */
-export const sharedHead = (base: string, title: string): string => `<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<link rel="icon" href="${base}explorer/${EDITION}/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="${base}explorer/${EDITION}/style.css">`;
 
 /** The header that all pages share: the name of the product, and links to the pages. */
 export function sharedHeader(base: string, current: keyof typeof PAGES): string {

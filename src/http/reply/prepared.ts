@@ -25,6 +25,25 @@ interface StaticDocument {
 /** Maximum size for the best level, which compresses it within 0.1 s. */
 const SMALL_BYTES = 65_536;
 
+/** Adds a route for a static document. */
+export function documentRoute(
+  app: FastifyInstance,
+  url: string,
+  document: StaticDocument,
+  schema: object = { hide: true },
+): void {
+  const formOf = representationsOf(document);
+  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { bytes, tag, headers } = await formOf(codingOf(request));
+    if (etagMatch(request, tag) === null) {
+      return reply.headers(headers).header('content-length', bytes.length).send(bytes);
+    }
+    return reply.code(304).headers(cacheHeaders(tag)).send();
+  };
+  const { isPart = false } = document;
+  app.get(url, { config: { access: 'none', isPart }, schema, handler });
+}
+
 /** Makes each form of a document once, at its first use: an answer is a lookup and one write. */
 function representationsOf({ type, read, headers }: StaticDocument) {
   const content = cachedByRevision(
@@ -51,23 +70,4 @@ function representationsOf({ type, read, headers }: StaticDocument) {
     const isShort = async () => acceptsIdentity && (await formOf(null)).bytes.length < BYTES_MIN;
     return formOf(coding === null || (await isShort()) ? null : coding);
   };
-}
-
-/** Adds a route for a static document. */
-export function documentRoute(
-  app: FastifyInstance,
-  url: string,
-  document: StaticDocument,
-  schema: object = { hide: true },
-): void {
-  const formOf = representationsOf(document);
-  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const { bytes, tag, headers } = await formOf(codingOf(request));
-    if (etagMatch(request, tag) === null) {
-      return reply.headers(headers).header('content-length', bytes.length).send(bytes);
-    }
-    return reply.code(304).headers(cacheHeaders(tag)).send();
-  };
-  const { isPart = false } = document;
-  app.get(url, { config: { access: 'none', isPart }, schema, handler });
 }

@@ -14,7 +14,7 @@ export function priceHeaders(
   { market, revision, asOf, nextCursor, warnings }: Metadata,
   format: Format,
 ): Record<string, string> {
-  const { type, extension, disposition } = FORMATS[format];
+  const { type, extension, disposition, hasMetadata } = FORMATS[format];
   const file = `${market}-${asOf.slice(0, 10)}.${extension}`;
   const headers: Record<string, string> = {
     'content-type': type,
@@ -28,7 +28,7 @@ export function priceHeaders(
     const isSent = next.length <= LINK_MAX && maskedEncoded(next) === next;
     if (method !== 'POST' && isSent) headers['link'] = `<${next}>; rel="next"`;
   }
-  if (format === 'json') return headers;
+  if (hasMetadata) return headers;
   headers['x-warnings'] = warningsText(warnings);
   headers['x-warnings-count'] = String(warnings.length);
   return headers;

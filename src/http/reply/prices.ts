@@ -11,7 +11,7 @@ import { namesPast } from '../../prices/plan/options.ts';
 import { answerKey, type Plan, type RequestOrigin } from '../../prices/plan/plan.ts';
 import type { Snapshot } from '../../prices/snapshot.ts';
 import { checkAnswer, writeAnswer } from '../../prices/write/formats.ts';
-import { BodyStream, batched } from '../../std/body.ts';
+import { BodyStream, batched } from '../../std/body-stream.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import type { CodingPreference } from '../../std/negotiation.ts';
 import { VERSION } from '../../std/program.ts';

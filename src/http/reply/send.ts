@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../errors.ts';
 import { memoryInUse } from '../../prices/answer/answer.ts';
-import { BodyStream } from '../../std/body.ts';
+import { BodyStream } from '../../std/body-stream.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import {
   CODINGS,
@@ -11,6 +11,11 @@ import {
   preferredCoding,
 } from '../../std/negotiation.ts';
 import { compressed, compressedBatches } from './compress.ts';
+
+/*
+ * How an answer is sent: `accept.ts` negotiates the format, this file the ETag and the content
+ * coding, `prices.ts` answers a request for prices, and `answer-cache.ts` keeps whole answers.
+ */
 
 /** Minimum size of a response for compression. */
 export const BYTES_MIN = 1_024;

@@ -10,7 +10,7 @@ import { brokenRules, Problem } from '../../errors.ts';
 import type { Feed } from '../../prices/changes/follow.ts';
 import type { ChangesPage, ChangesRequest } from '../../prices/changes/page.ts';
 import { turn } from '../../std/turns.ts';
-import type { Credentials } from '../hooks/auth.ts';
+import type { CredentialChecks } from '../hooks/auth.ts';
 import { listFormatOf } from '../reply/accept.ts';
 import { codingOf, holdBody, sendCoded, VARY } from '../reply/send.ts';
 import { changesOperation } from './operations.ts';
@@ -28,16 +28,16 @@ type AcquireWaitSlot = (principal: Principal, forMs: number) => () => void;
  * @returns a function that throws Problem `too_many_concurrent_requests` at the limit; Retry-After
  *   is the time until the first slot is certainly free
  */
-function waitSlots(most: number): AcquireWaitSlot {
+function waitSlots(slotsMax: number): AcquireWaitSlot {
   const taken = new Map<string, Set<WaitSlot>>();
   return ({ kind, id }, forMs) => {
     const name = `${kind} ${id}`;
     const slots = taken.get(name) ?? new Set();
     const nowMs = performance.now();
-    if (slots.size >= most) {
+    if (slots.size >= slotsMax) {
       const freeMs = Math.min(...[...slots].map((each) => each.untilMs)) - nowMs;
       const seconds = Math.max(1, Math.ceil(freeMs / 1000));
-      const detail = `${most} requests of this credential wait already; wait for one of them`;
+      const detail = `${slotsMax} requests of this credential wait already; wait for one of them`;
       throw new Problem('too_many_concurrent_requests', detail, {
         headers: { 'retry-after': String(seconds) },
       });
@@ -86,7 +86,7 @@ const sentAs = (url: string, name: string): readonly string[] =>
 const hasWait = ({ url }: FastifyRequest): boolean => Number(sentAs(url, 'wait')[0]) > 0;
 
 /** Rejects an existing market without its scope. @throws Problem `insufficient_scope` */
-function checkMarkets(request: FastifyRequest, credentials: Credentials): void {
+function checkMarkets(request: FastifyRequest, credentials: CredentialChecks): void {
   const { scopes } = principalOf(request);
   for (const sent of sentAs(request.url, 'market')) {
     const market = marketOf(sent);
@@ -154,7 +154,7 @@ function disableSocketTimeout({ raw }: FastifyRequest, stallMs: number): () => v
 async function recheckAccess(
   request: FastifyRequest,
   { markets }: ChangesRequest,
-  credentials: Credentials,
+  credentials: CredentialChecks,
 ): Promise<void> {
   const open: readonly string[] = marketsOpenTo((await credentials.verifyAgain(request)).scopes);
   const lost = marketOf(markets.find((slug) => !open.includes(slug)) ?? '');
@@ -171,7 +171,7 @@ const ANSWERS = {
 export function changeRoutes(
   app: FastifyInstance,
   feed: Feed,
-  credentials: Credentials,
+  credentials: CredentialChecks,
   options: ChangeOptions,
 ): void {
   const schema = changeQuery(options);

@@ -25,6 +25,11 @@ import {
   valuesOperation,
 } from './operations.ts';
 
+/*
+ * The resources, one file for each. A route has an access rule and schemas; it validates, calls the
+ * domain, and sends the answer.
+ */
+
 /** `GET /v3/prices`: all markets, with details of those that the credential can read. */
 export function marketsRoute(app: FastifyInstance, readers: Readers): void {
   const extentsAt = extentReader(readers.db);

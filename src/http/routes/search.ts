@@ -42,12 +42,12 @@ export function searchRoute(app: FastifyInstance, readers: Readers): void {
     // Unauthorized markets are not read, so neither counts nor response times reveal them.
     const open = marketsOpenTo(principal?.scopes ?? new Set());
     const newest = await work.until(request.context.newest);
-    const { head, indexes } = await work.until(indexesOf(open, newest));
+    const { data: dataRevision, indexes } = await work.until(indexesOf(open, newest));
     const { results, total, suggestions } = searchPrices(indexes, q, limit);
-    const revision = revisionText(head);
+    const revision = revisionText(dataRevision);
     const $metadata = {
       revision,
-      asOf: head.committedAt,
+      asOf: dataRevision.committedAt,
       count: results.length,
       total,
       suggestions,

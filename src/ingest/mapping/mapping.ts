@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox';
 import { Settings } from 'typebox/system';
 import Value from 'typebox/value';
 import { nearest } from '../../catalog/nearest.ts';
-import { shown } from '../../errors.ts';
+import { quoted } from '../../errors.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import { checkMapping } from './check.ts';
 import { MAPPING, type Mapping } from './schema.ts';
@@ -94,7 +94,7 @@ function unknownMembers(
   return additionalProperties.map((name) => {
     const [near] = nearest(name, legal, 1);
     const hint = near ? `did you mean "${near}"?` : `legal are ${legal.join(', ')}`;
-    return [name, `There is no member "${shown(name)}"; ${hint}`];
+    return [name, `There is no member "${quoted(name)}"; ${hint}`];
   });
 }
 
@@ -182,7 +182,7 @@ export class MappingError extends ExpectedError {
   /** Each violation as `file:line: member: message`. */
   get faults(): string[] {
     return this.violations.map(({ line, pointer, message }) => {
-      const member = pointer === '' ? '' : ` ${shown(pointer)}:`;
+      const member = pointer === '' ? '' : ` ${quoted(pointer)}:`;
       return `${this.path}:${line}:${member} ${message}`;
     });
   }

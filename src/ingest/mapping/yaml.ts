@@ -9,7 +9,7 @@ import {
   parseDocument,
   type YAMLMap,
 } from 'yaml';
-import { shown } from '../../errors.ts';
+import { quoted } from '../../errors.ts';
 
 /** Largest mapping file, in bytes. */
 export const MAPPING_BYTES_MAX = 262_144;
@@ -66,7 +66,7 @@ class YamlReader {
     if ('anchor' in node && node.anchor) {
       return this.fail(at, pointer, 'An anchor (&name): anchors are not supported');
     }
-    if (node.tag) return this.fail(at, pointer, `A tag (${shown(node.tag)}): values have no tags`);
+    if (node.tag) return this.fail(at, pointer, `A tag (${quoted(node.tag)}): values have no tags`);
     if (isMap(node)) return this.map(node, pointer, at);
     if (isSeq(node)) {
       return node.items.map((item, index) =>
@@ -136,7 +136,7 @@ export function readYaml(bytes: Buffer): MappingDocument {
       version: '1.2',
     });
     for (const { pos, message } of [...document.errors, ...document.warnings]) {
-      reader.fail(pos[0], '', `Not YAML: ${shown(message)}`);
+      reader.fail(pos[0], '', `Not YAML: ${quoted(message)}`);
     }
     if (document.directives?.yaml.explicit) reader.fail(0, '', 'A mapping has no directives');
     if (reader.violations.length > 0) {

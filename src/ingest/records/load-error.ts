@@ -1,4 +1,4 @@
-import { shown } from '../../errors.ts';
+import { quoted } from '../../errors.ts';
 import { ownCopy } from './texts.ts';
 
 /** Problem codes of loads and their meanings. Append-only; documented in `docs/loading.md`. */
@@ -90,7 +90,7 @@ export interface ProblemPlace {
 
 /** A displayable copy of a text of the file. A slice would keep its whole block in memory. */
 const shownCopy = (text: string | null): string | null =>
-  text === null ? null : ownCopy(shown(text));
+  text === null ? null : ownCopy(quoted(text));
 
 /** A message that may quote the file, without control characters that could reach a terminal. */
 const sentence = (text: string): string =>

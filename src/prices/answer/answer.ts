@@ -1,3 +1,8 @@
+/*
+ * An answer is computed from a plan at one snapshot: its prices are selected, conversions chosen,
+ * and warnings collected. Points are read while the bytes are written (`../write`).
+ */
+
 import type { Kysely } from 'kysely';
 import { parameterPointer } from '../../contract/schemas/problem.ts';
 import type { Reads } from '../../db/reads.ts';

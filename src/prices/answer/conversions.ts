@@ -2,7 +2,7 @@ import { nearest } from '../../catalog/nearest.ts';
 import { type Outcome, outcomeOf } from '../../conversion/outcome.ts';
 import { type RateTable, withheld } from '../../conversion/rate-table.ts';
 import { unitNamed } from '../../conversion/units.ts';
-import { eitherOf, Problem, shown, type Violation } from '../../errors.ts';
+import { eitherOf, Problem, quoted, type Violation } from '../../errors.ts';
 import { mapped } from '../../std/turns.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { RateSource } from '../market/rates.ts';
@@ -36,7 +36,7 @@ export const unknownCurrency = (
   sent: string,
 ): Violation => {
   const known = [...references.currencies.values()].map((each) => each.member.iso).sort();
-  const detail = `There is no currency "${shown(sent)}"; there are ${known.join(', ')}`;
+  const detail = `There is no currency "${quoted(sent)}"; there are ${known.join(', ')}`;
   return { pointer, code: 'unknown_currency', detail };
 };
 
@@ -64,7 +64,7 @@ export function targetsOf(options: PlanOptions, references: References): Targets
     const names = units.map(({ member: each }) => each.name);
     const near = nearest(unitOfMeasure, names, 3);
     const all = near.length === 0 ? 'there are' : `did you mean ${eitherOf(near)}? There are`;
-    const detail = `There is no unit "${shown(unitOfMeasure)}"; ${all} ${known}`;
+    const detail = `There is no unit "${quoted(unitOfMeasure)}"; ${all} ${known}`;
     errors.push({ pointer: '/options/unitOfMeasure', code: 'unknown_unit', detail });
   }
   if (errors.length > 0) {

@@ -1,5 +1,5 @@
 import { type CurrencyRates, hasAnyRate, type RateTable } from '../../conversion/rate-table.ts';
-import { shown, type WarningCode } from '../../errors.ts';
+import { quoted, type WarningCode } from '../../errors.ts';
 import { type Days, dayText } from '../../std/days.ts';
 import type { LaterPrice, Unmatched } from '../market/unmatched.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -49,8 +49,8 @@ export function unmatchedWarnings(plan: Plan, unmatched: readonly Unmatched[]): 
     const suggestions = isReadable ? [] : near;
     const hint = suggestions.length > 0 ? `; did you mean ${suggestions.join(', ')}?` : '';
     const detail = isReadable
-      ? `"${shown(value)}" is a code of ${elsewhere}; ask /v3/prices/${elsewhere} for it`
-      : `"${shown(value)}" matches nothing in ${slug}${hint}`;
+      ? `"${quoted(value)}" is a code of ${elsewhere}; ask /v3/prices/${elsewhere} for it`
+      : `"${quoted(value)}" matches nothing in ${slug}${hint}`;
     return { code: 'unmatched_value', pointer, detail, suggestions };
   });
 }

@@ -4,6 +4,64 @@ import { sharedLoad } from '../../db/shared-work.ts';
 import { LARGE_WAITING_MAX, ReadLimit } from '../market/select.ts';
 import { type ChangeSources, type ChangesPage, type ChangesRequest, readPage } from './page.ts';
 
+/** The feed of a database. @param link reports commits */
+export function feedOf(sources: ChangeSources, link: Link): Feed {
+  const commits = new CommitSignal();
+  const readLimit = new ReadLimit(READERS, Number.POSITIVE_INFINITY);
+  const largeReads = new ReadLimit(1, LARGE_WAITING_MAX);
+  const readShared = sharedReader(sources, readLimit);
+  let unsubscribe: (() => void) | null = null;
+  let isStopped = false;
+
+  /** Waits after an empty page until a page has changes or the time ends. */
+  async function wait(request: ChangesRequest, last: PageRead, endMs: number, signal: AbortSignal) {
+    let { page, count } = last;
+    let failure: { readonly error: unknown } | null = null;
+    for (;;) {
+      const leftMs = endMs - performance.now();
+      if (isStopped || leftMs <= 0) break;
+      const pauseMs = pauseOf(link, leftMs, failure !== null);
+      if (count === commits.count) await commits.wait(pauseMs, signal);
+      signal.throwIfAborted();
+      if (isStopped || endMs <= performance.now()) break;
+      count = commits.count;
+      try {
+        page = await readShared({ ...request, after: page.next }, count);
+        failure = null;
+      } catch (error) {
+        checkDatabaseFailure(error);
+        failure = { error };
+      }
+      if (page.changes.length > 0) return page;
+    }
+    if (failure) throw failure.error;
+    return page;
+  }
+
+  return {
+    read: (request, signal) => {
+      const read = () => readPage(sources, request, signal);
+      return request.limit > LARGE ? largeReads.run(read, signal) : read();
+    },
+    follow: async (request, waitMs, signal) => {
+      const endMs = performance.now() + waitMs;
+      // Subscribed before the first read, so that no later commit is missed.
+      if (!isStopped) unsubscribe ??= link.onCommit(() => commits.notify());
+      const { count } = commits;
+      const page = await readLimit.run(() => readPage(sources, request, signal), signal);
+      if (page.changes.length > 0) return page;
+      return wait(request, { page, count }, endMs, signal);
+    },
+    waiting: () => commits.waiters,
+    stop: () => {
+      isStopped = true;
+      unsubscribe?.();
+      unsubscribe = null;
+      commits.notify();
+    },
+  };
+}
+
 /** Wakes waiting followers after a commit. */
 class CommitSignal {
   readonly #waiters = new Set<() => void>();
@@ -107,61 +165,3 @@ function checkDatabaseFailure(error: unknown): void {
 /** The time of one wait. Without notifications, or after a failure, it ends with a poll. */
 const pauseOf = ({ reportsCommits }: Link, leftMs: number, hasFailed: boolean): number =>
   reportsCommits && !hasFailed ? leftMs : Math.min(leftMs, POLL_MS);
-
-/** The feed of a database. @param link reports commits */
-export function feedOf(sources: ChangeSources, link: Link): Feed {
-  const commits = new CommitSignal();
-  const readLimit = new ReadLimit(READERS, Number.POSITIVE_INFINITY);
-  const largeReads = new ReadLimit(1, LARGE_WAITING_MAX);
-  const readShared = sharedReader(sources, readLimit);
-  let unsubscribe: (() => void) | null = null;
-  let isStopped = false;
-
-  /** Waits after an empty page until a page has changes or the time ends. */
-  async function wait(request: ChangesRequest, last: PageRead, endMs: number, signal: AbortSignal) {
-    let { page, count } = last;
-    let failure: { readonly error: unknown } | null = null;
-    for (;;) {
-      const leftMs = endMs - performance.now();
-      if (isStopped || leftMs <= 0) break;
-      const pauseMs = pauseOf(link, leftMs, failure !== null);
-      if (count === commits.count) await commits.wait(pauseMs, signal);
-      signal.throwIfAborted();
-      if (isStopped || endMs <= performance.now()) break;
-      count = commits.count;
-      try {
-        page = await readShared({ ...request, after: page.next }, count);
-        failure = null;
-      } catch (error) {
-        checkDatabaseFailure(error);
-        failure = { error };
-      }
-      if (page.changes.length > 0) return page;
-    }
-    if (failure) throw failure.error;
-    return page;
-  }
-
-  return {
-    read: (request, signal) => {
-      const read = () => readPage(sources, request, signal);
-      return request.limit > LARGE ? largeReads.run(read, signal) : read();
-    },
-    follow: async (request, waitMs, signal) => {
-      const endMs = performance.now() + waitMs;
-      // Subscribed before the first read, so that no later commit is missed.
-      if (!isStopped) unsubscribe ??= link.onCommit(() => commits.notify());
-      const { count } = commits;
-      const page = await readLimit.run(() => readPage(sources, request, signal), signal);
-      if (page.changes.length > 0) return page;
-      return wait(request, { page, count }, endMs, signal);
-    },
-    waiting: () => commits.waiters,
-    stop: () => {
-      isStopped = true;
-      unsubscribe?.();
-      unsubscribe = null;
-      commits.notify();
-    },
-  };
-}

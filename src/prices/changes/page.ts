@@ -27,8 +27,46 @@ import {
   type PriceAt,
 } from './values.ts';
 
+/*
+ * The change feed: each committed change of a point or a price, in the order of commits. This file
+ * reads a page, `values.ts` the values before and after, and `follow.ts` waits for the next change.
+ */
+
 /** Reads the reference data at one of its revisions. */
 type ReferencesAt = (reference: string) => Promise<References>;
+
+/**
+ * Reads a page of the feed. It reads the number of the newest change first and no change beyond it,
+ * so a page is consistent and never changes again.
+ * @throws Problem `unknown_revision` for a position of another epoch, one beyond the newest change,
+ *   or one that a failover has lost; `validation_failed` for a revision without `revision:`; errors
+ *   of the database
+ */
+export async function readPage(
+  sources: ChangeSources,
+  request: ChangesRequest,
+  signal?: AbortSignal,
+): Promise<ChangesPage> {
+  const db = sources.reads.db(signal);
+  const tip = await tipOf(db, request.after);
+  const { limit } = request;
+  const until = numberOf(tip.number);
+  const after = await startOf(db, request.after, tip);
+  const markets = idsOf(request.markets, tip);
+  const wanted = { markets, after, until, limit, revision: tip.revision };
+  const runs = after === until ? [] : await runsOf(db, wanted);
+  const changes = await textsOf(db, sources, tip.epoch, runs);
+  const last = runs.at(-1);
+  const isFull = last !== undefined && changes.length === limit;
+  const read = isFull
+    ? `${last.number + BigInt(lengthOf(last) - 1)}.${commitIdOf(last.revision)}`
+    : tip.number;
+  return {
+    next: wireText(tip.epoch, read),
+    revision: wireText(tip.epoch, tip.revision),
+    changes,
+  };
+}
 
 /** A JSON number with every stored digit. */
 const numberText = (text: string | null): string =>
@@ -195,37 +233,4 @@ async function textsOf(
     await slice.yieldIfOver();
   }
   return texts;
-}
-
-/**
- * Reads a page of the feed. It reads the number of the newest change first and no change beyond it,
- * so a page is consistent and never changes again.
- * @throws Problem `unknown_revision` for a position of another epoch, one beyond the newest change,
- *   or one that a failover has lost; `validation_failed` for a revision without `revision:`; errors
- *   of the database
- */
-export async function readPage(
-  sources: ChangeSources,
-  request: ChangesRequest,
-  signal?: AbortSignal,
-): Promise<ChangesPage> {
-  const db = sources.reads.db(signal);
-  const tip = await tipOf(db, request.after);
-  const { limit } = request;
-  const until = numberOf(tip.number);
-  const after = await startOf(db, request.after, tip);
-  const markets = idsOf(request.markets, tip);
-  const wanted = { markets, after, until, limit, revision: tip.revision };
-  const runs = after === until ? [] : await runsOf(db, wanted);
-  const changes = await textsOf(db, sources, tip.epoch, runs);
-  const last = runs.at(-1);
-  const isFull = last !== undefined && changes.length === limit;
-  const read = isFull
-    ? `${last.number + BigInt(lengthOf(last) - 1)}.${commitIdOf(last.revision)}`
-    : tip.number;
-  return {
-    next: wireText(tip.epoch, read),
-    revision: wireText(tip.epoch, tip.revision),
-    changes,
-  };
 }

@@ -40,6 +40,25 @@ type PointRow = { readonly place: string; readonly date: string } & Readonly<
     Record<`${'was' | 'is'}_corrections`, number | null>
 >;
 
+/** Reads the changed points of each run with points, in the order of their dates. */
+export async function changedPoints(
+  db: Kysely<Database>,
+  runs: readonly ChangeRun[],
+): Promise<ReadonlyMap<ChangeRun, readonly ChangedPoint[]>> {
+  const wanted = runs.filter((each) => each.points > 0);
+  const found = new Map<ChangeRun, ChangedPoint[]>(wanted.map((each) => [each, []]));
+  if (wanted.length === 0) return found;
+  const { rows } = await pointsStatement(wanted).execute(db);
+  const slice = new Slice();
+  for (const row of rows) {
+    if (slice.isOver) await slice.yieldIfOver();
+    const run = wanted[Number(row.place) - 1] as ChangeRun;
+    const { date } = row;
+    found.get(run)?.push({ date, before: pointOf(row, 'was'), after: pointOf(row, 'is') });
+  }
+  return found;
+}
+
 function pointOf(row: PointRow, side: 'was' | 'is'): PointValue | null {
   const mid = row[`${side}_mid`];
   const publishedAt = row[`${side}_published_at`];
@@ -88,25 +107,6 @@ const pointsStatement = (runs: readonly ChangeRun[]) => {
     where ${requireCommit(newestOf(runs))}
     order by s.place, c.date`;
 };
-
-/** Reads the changed points of each run with points, in the order of their dates. */
-export async function changedPoints(
-  db: Kysely<Database>,
-  runs: readonly ChangeRun[],
-): Promise<ReadonlyMap<ChangeRun, readonly ChangedPoint[]>> {
-  const wanted = runs.filter((each) => each.points > 0);
-  const found = new Map<ChangeRun, ChangedPoint[]>(wanted.map((each) => [each, []]));
-  if (wanted.length === 0) return found;
-  const { rows } = await pointsStatement(wanted).execute(db);
-  const slice = new Slice();
-  for (const row of rows) {
-    if (slice.isOver) await slice.yieldIfOver();
-    const run = wanted[Number(row.place) - 1] as ChangeRun;
-    const { date } = row;
-    found.get(run)?.push({ date, before: pointOf(row, 'was'), after: pointOf(row, 'is') });
-  }
-  return found;
-}
 
 type ChangedPriceRow = PriceAttributes & {
   readonly place: string;

@@ -5,6 +5,11 @@ import { numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database, PriceDimensions, SpecificationEntry } from '../../db/schema.ts';
 import type { ListFilter, Plan } from '../plan/plan.ts';
 
+/*
+ * What is selected in a market, and what is known of it: prices (this file), the values of filters,
+ * references, exchange rates, and what does not match.
+ */
+
 /** Returns the database. Called only if a query is needed. */
 export type LazyDatabase = () => Kysely<Database>;
 

@@ -16,6 +16,12 @@ const LENGTH_MAX = 1_024;
 /** Bytes of the checksum. It detects cursors of other requests and is no security measure. */
 const SUM_BYTES = 12;
 
+/** Encodes a page position of a request as a cursor. */
+export const cursorText = (request: string, position: PagePosition): string => {
+  const parts = [position.revision, position.code, sumOf(request, position)];
+  return Buffer.from(JSON.stringify(parts)).toString('base64url');
+};
+
 /** Binds a position to a request, so that a cursor is valid only for that request. */
 const sumOf = (request: string, { revision, code }: PagePosition): string =>
   createHash('sha256')
@@ -23,12 +29,6 @@ const sumOf = (request: string, { revision, code }: PagePosition): string =>
     .digest()
     .subarray(0, SUM_BYTES)
     .toString('base64url');
-
-/** Encodes a page position of a request as a cursor. */
-export const cursorText = (request: string, position: PagePosition): string => {
-  const parts = [position.revision, position.code, sumOf(request, position)];
-  return Buffer.from(JSON.stringify(parts)).toString('base64url');
-};
 
 function partsOf(text: string): unknown {
   try {

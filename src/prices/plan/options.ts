@@ -1,6 +1,13 @@
-import type { Aggregation } from '../../conversion/aggregate.ts';
+import {
+  COMPUTING,
+  OPTION_NAMES,
+  OPTIONS,
+  optionOf,
+  PLAN_OPTION_NAMES,
+  type PlanOptionName,
+} from '../../contract/schemas/options.ts';
 import { utcMicroseconds } from '../../db/instant.ts';
-import type { Violation } from '../../errors.ts';
+import { eitherOf, type Violation } from '../../errors.ts';
 
 /**
  * The revision that a request reads: the newest, the newest at an instant, or a revision in wire
@@ -11,26 +18,10 @@ export type RequestedRevision =
   | { readonly kind: 'asOf'; readonly instant: string }
   | { readonly kind: 'revision'; readonly text: string; readonly option: 'revision' | 'cursor' };
 
-/** The validated options of a request. */
-export interface PlanOptions {
-  readonly includeSeries: boolean;
-  readonly includeSummary: boolean;
-  readonly strict: boolean;
-  /** Currency and unit as sent. The reference data of the snapshot resolves them. */
-  readonly currency: string | null;
-  readonly unitOfMeasure: string | null;
-  readonly onUnconvertible: 'keep' | 'omit' | 'error';
-  readonly decimals: number | null;
-  readonly aggregate: Aggregation | null;
-  readonly requested: RequestedRevision;
-  /** Number of last points of each series in the response; null for all. */
-  readonly lastObservations: number | null;
-  readonly decimalsAsText: boolean;
-  /** `all`, `short`, or column names separated by commas, as sent; null is `all`. */
-  readonly columns: string | null;
-  readonly layout: 'long' | 'wide';
-  readonly warnings: 'header' | 'row';
-}
+/** The validated options of a request, with the defaults of the table. */
+export type PlanOptions = {
+  readonly [Name in PlanOptionName]: (typeof OPTIONS)[Name]['default'];
+} & { readonly requested: RequestedRevision };
 
 interface OptionMembers extends Readonly<Record<string, unknown>> {
   readonly asOf?: unknown;
@@ -40,44 +31,6 @@ interface OptionMembers extends Readonly<Record<string, unknown>> {
 /** The detail of the violation for an instant in the future. */
 export const IN_THE_FUTURE = 'Must not lie in the future';
 
-/** The options that compute values, which `decimals` rounds. */
-const COMPUTING = ['currency', 'unitOfMeasure', 'aggregate'];
-
-function needlessDecimals(
-  options: OptionMembers,
-  brokenPointers: ReadonlySet<string>,
-): Violation[] {
-  const pointer = '/options/decimals';
-  const isNeeded = COMPUTING.some(
-    (name) => options[name] !== undefined || brokenPointers.has(`/options/${name}`),
-  );
-  if (options['decimals'] === undefined || isNeeded || brokenPointers.has(pointer)) return [];
-  const detail =
-    'decimals rounds converted and aggregated values, and published values are never rounded; ' +
-    'omit it, or add currency, unitOfMeasure or aggregate';
-  return [{ pointer, code: 'unknown_field', detail }];
-}
-
-/** The violations of options about series in a request without series. */
-function withoutSeries(options: OptionMembers, brokenPointers: ReadonlySet<string>): Violation[] {
-  if (options['includeSeries'] === true || brokenPointers.has('/options/includeSeries')) return [];
-  const isWide = options['layout'] === 'wide';
-  const names = [
-    ...(options['lastObservations'] === undefined ? [] : ['lastObservations']),
-    ...(isWide ? ['layout'] : []),
-  ];
-  return names
-    .filter((name) => !brokenPointers.has(`/options/${name}`))
-    .map((name) => ({
-      pointer: `/options/${name}`,
-      code: 'unknown_field',
-      detail: `${name} applies to the points of series; add includeSeries, or omit it`,
-    }));
-}
-
-/** Maximum clock error of a service. The database clock checks instants closer than this. */
-const CLOCKS_DIFFER_MS = 86_400_000;
-
 /** Checks the rules that a schema cannot express, for options that passed the schema. */
 export function brokenOptions(
   options: OptionMembers,
@@ -86,7 +39,7 @@ export function brokenOptions(
   const { asOf, revision } = options;
   const pointer = '/options/asOf';
   const broken = [
-    ...needlessDecimals(options, brokenPointers),
+    ...needlessRounding(options, brokenPointers),
     ...withoutSeries(options, brokenPointers),
   ];
   if (asOf !== undefined && revision !== undefined) {
@@ -99,6 +52,44 @@ export function brokenOptions(
   return broken;
 }
 
+/** The violations of options that round, without a number to round. */
+function needlessRounding(
+  options: OptionMembers,
+  brokenPointers: ReadonlySet<string>,
+): Violation[] {
+  const isNeeded = COMPUTING.some(
+    (name) => options[name] !== undefined || brokenPointers.has(`/options/${name}`),
+  );
+  if (isNeeded) return [];
+  return OPTION_NAMES.filter(
+    (name) => optionOf(name).effect === 'rounds' && options[name] !== undefined,
+  )
+    .filter((name) => !brokenPointers.has(`/options/${name}`))
+    .map((name) => ({
+      pointer: `/options/${name}`,
+      code: 'unknown_field',
+      detail:
+        `${name} rounds converted and aggregated values, and published values are never ` +
+        `rounded; omit it, or add ${eitherOf(COMPUTING)}`,
+    }));
+}
+
+/** The violations of options about series in a request without series. */
+function withoutSeries(options: OptionMembers, brokenPointers: ReadonlySet<string>): Violation[] {
+  if (options['includeSeries'] === true || brokenPointers.has('/options/includeSeries')) return [];
+  return PLAN_OPTION_NAMES.filter((name) => optionOf(name).needsSeries)
+    .filter((name) => options[name] !== undefined && options[name] !== OPTIONS[name].default)
+    .filter((name) => !brokenPointers.has(`/options/${name}`))
+    .map((name) => ({
+      pointer: `/options/${name}`,
+      code: 'unknown_field',
+      detail: `${name} applies to the points of series; add includeSeries, or omit it`,
+    }));
+}
+
+/** Maximum clock error of a service. The database clock checks instants closer than this. */
+const CLOCKS_DIFFER_MS = 86_400_000;
+
 function requestedRevisionOf(options: OptionMembers): RequestedRevision {
   const { asOf, revision } = options as { asOf?: string; revision?: string };
   if (asOf !== undefined) return { kind: 'asOf', instant: utcMicroseconds(asOf) };
@@ -108,24 +99,15 @@ function requestedRevisionOf(options: OptionMembers): RequestedRevision {
 
 /** The options of a valid body, with defaults. */
 export function optionsOf(options: OptionMembers): PlanOptions {
-  const given = options as Partial<PlanOptions>;
-  return {
-    includeSeries: given.includeSeries === true,
-    includeSummary: given.includeSummary === true,
-    strict: given.strict === true,
-    currency: given.currency ?? null,
-    unitOfMeasure: given.unitOfMeasure ?? null,
-    onUnconvertible: given.onUnconvertible ?? 'keep',
-    decimals: given.decimals ?? null,
-    aggregate: given.aggregate ?? null,
-    requested: requestedRevisionOf(options),
-    lastObservations: given.lastObservations ?? null,
-    decimalsAsText: given.decimalsAsText === true,
-    columns: given.columns ?? null,
-    layout: given.layout ?? 'long',
-    warnings: given.warnings ?? 'header',
-  };
+  const values = Object.fromEntries(
+    PLAN_OPTION_NAMES.map((name) => [name, options[name] ?? OPTIONS[name].default]),
+  );
+  return { ...(values as PlanOptions), requested: requestedRevisionOf(options) };
 }
+
+/** The options that differ from their defaults, in the order of the table. */
+export const usedOptions = (options: PlanOptions): PlanOptionName[] =>
+  PLAN_OPTION_NAMES.filter((name) => options[name] !== OPTIONS[name].default);
 
 /**
  * True if a request names a past revision itself. A cursor only continues at the revision of its
@@ -137,3 +119,10 @@ export const namesPast = ({ requested }: PlanOptions): boolean =>
 /** True if a request requests a conversion. */
 export const isConverting = (options: PlanOptions): boolean =>
   options.currency !== null || options.unitOfMeasure !== null;
+
+/** True if the numbers of points are computed: converted or aggregated. */
+export const isComputed = (options: PlanOptions): boolean => firstComputing(options) !== undefined;
+
+/** The first option that computes numbers; undefined if they are as published. */
+export const firstComputing = (options: PlanOptions): PlanOptionName | undefined =>
+  usedOptions(options).find((name) => COMPUTING.includes(name));

@@ -4,13 +4,18 @@ import type { Market, MarketSlug } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { nearest } from '../../catalog/nearest.ts';
 import { type BodyCheck, isMembers } from '../../contract/request/validate.ts';
-import { csvColumns, FORMATS, FORMATS_OF, type Format } from '../../contract/schemas/formats.ts';
+import { csvColumns, FORMATS, type Format, formatsOf } from '../../contract/schemas/formats.ts';
 import { filtersOf } from '../../contract/schemas/market.ts';
 import type { RequestPart } from '../../contract/schemas/problem.ts';
-import { brokenRules, eitherOf, shown, startAgain, type Violation } from '../../errors.ts';
+import { brokenRules, eitherOf, quoted, startAgain, type Violation } from '../../errors.ts';
 import { boundText, type Days, dayOf } from '../../std/days.ts';
 import { type PagePosition, pagePositionIn } from './cursor.ts';
-import { brokenOptions, optionsOf, type PlanOptions } from './options.ts';
+import { brokenOptions, optionsOf, type PlanOptions, usedOptions } from './options.ts';
+
+/*
+ * A plan is a validated request for prices: market, days, filters, options, page and format.
+ * Everything after it depends on the plan only, not on HTTP.
+ */
 
 /** One filter list: the values as sent, and their match keys. */
 export interface ListFilter {
@@ -60,6 +65,53 @@ type BodyMembers = Readonly<Record<string, unknown>>;
 const FIRST_DAY = '1800-01-01';
 const LAST_DAY = '2199-12-31';
 
+/**
+ * The plan of a request body.
+ * @param found violations found earlier, such as those of the query
+ * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
+ *   any, `invalid_cursor` for a cursor of another request; `validation_failed` for options of other
+ *   formats
+ */
+export function planOf(
+  market: Market,
+  check: BodyCheck,
+  body: unknown,
+  { by, readableMarkets, format }: PlanInput = NO_PRINCIPAL,
+  found: readonly Violation[] = [],
+): Plan {
+  const filters = membersOf(body, 'filters');
+  const options = membersOf(body, 'options');
+  const errors = [...found, ...check(body)];
+  const brokenPointers = new Set(errors.map((each) => each.pointer));
+  errors.push(...brokenFilters(market, filters, brokenPointers));
+  errors.push(...brokenOptions(options, brokenPointers));
+  errors.push(...brokenColumns(market, options, brokenPointers));
+  if (errors.length > 0) throw brokenRules(errors);
+  const codes = filters['codes'] as string[] | undefined;
+  const lists = filtersOf(market).flatMap((name) => {
+    const values = filters[name] as string[] | undefined;
+    return values && values.length > 0 ? [listFilter(name, values)] : [];
+  });
+  const plan = {
+    market,
+    format,
+    days: {
+      first: boundOf(textOf(filters['dateFrom']), -Infinity),
+      last: boundOf(textOf(filters['dateTo']), Infinity),
+    },
+    codes: codes ?? null,
+    lists,
+    options: optionsOf(options),
+    page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
+    by,
+    readableMarkets: codes ? readableMarkets() : [],
+  };
+  const cursor = options['cursor'] as string | undefined;
+  const whole = cursor === undefined ? plan : planAfterCursor(plan, cursor);
+  checkFormat(whole);
+  return Object.freeze(whole);
+}
+
 const membersOf = (body: unknown, name: string): BodyMembers => {
   const value = isMembers(body) ? body[name] : undefined;
   return isMembers(value) ? value : {};
@@ -91,7 +143,7 @@ function brokenColumns(
     const [first = ''] = unknown;
     const [near] = nearest(first, known, 1);
     const hint = near ? `did you mean ${near}?` : 'the row of names of columns=all lists them';
-    const named = unknown.slice(0, NAMED_MAX).map(shown).join(', ');
+    const named = unknown.slice(0, NAMED_MAX).map(quoted).join(', ');
     const detail = `There is no column ${named}; ${hint}`;
     return [{ pointer, code: 'out_of_range', detail }];
   }
@@ -163,70 +215,15 @@ function planAfterCursor(plan: Plan, cursor: string): Plan {
 const NO_PRINCIPAL: PlanInput = { by: 'body', readableMarkets: () => [], format: 'json' };
 
 /**
- * The plan of a request body.
- * @param found violations found earlier, such as those of the query
- * @throws Problem `validation_failed` with every violation of the schema and of the rules; without
- *   any, `invalid_cursor` for a cursor of another request; `validation_failed` for options of other
- *   formats
- */
-export function planOf(
-  market: Market,
-  check: BodyCheck,
-  body: unknown,
-  { by, readableMarkets, format }: PlanInput = NO_PRINCIPAL,
-  found: readonly Violation[] = [],
-): Plan {
-  const filters = membersOf(body, 'filters');
-  const options = membersOf(body, 'options');
-  const errors = [...found, ...check(body)];
-  const brokenPointers = new Set(errors.map((each) => each.pointer));
-  errors.push(...brokenFilters(market, filters, brokenPointers));
-  errors.push(...brokenOptions(options, brokenPointers));
-  errors.push(...brokenColumns(market, options, brokenPointers));
-  if (errors.length > 0) throw brokenRules(errors);
-  const codes = filters['codes'] as string[] | undefined;
-  const lists = filtersOf(market).flatMap((name) => {
-    const values = filters[name] as string[] | undefined;
-    return values && values.length > 0 ? [listFilter(name, values)] : [];
-  });
-  const plan = {
-    market,
-    format,
-    days: {
-      first: boundOf(textOf(filters['dateFrom']), -Infinity),
-      last: boundOf(textOf(filters['dateTo']), Infinity),
-    },
-    codes: codes ?? null,
-    lists,
-    options: optionsOf(options),
-    page: { limit: (options['limit'] as number | undefined) ?? null, after: null },
-    by,
-    readableMarkets: codes ? readableMarkets() : [],
-  };
-  const cursor = options['cursor'] as string | undefined;
-  const whole = cursor === undefined ? plan : planAfterCursor(plan, cursor);
-  checkFormat(whole);
-  return Object.freeze(whole);
-}
-
-/**
  * Rejects options that do not apply to the format of the response, instead of ignoring them.
  * @throws Problem `validation_failed`
  */
 function checkFormat({ options, format }: Plan): void {
-  const given = {
-    columns: options.columns !== null,
-    layout: options.layout === 'wide',
-    warnings: options.warnings === 'row',
-    decimalsAsText: options.decimalsAsText,
-  };
-  const wrong = (Object.keys(FORMATS_OF) as (keyof typeof FORMATS_OF)[]).filter(
-    (name) => given[name] && !(FORMATS_OF[name] as readonly Format[]).includes(format),
-  );
+  const wrong = usedOptions(options).filter((name) => !formatsOf(name).includes(format));
   if (wrong.length === 0) return;
   throw brokenRules(
     wrong.map((name) => {
-      const media = FORMATS_OF[name].map((each) => FORMATS[each].media);
+      const media = formatsOf(name).map((each) => FORMATS[each].media);
       const detail = `${name} applies to ${eitherOf(media)}; omit it, or request one of these`;
       return { pointer: `/options/${name}`, code: 'unknown_field', detail };
     }),

@@ -23,6 +23,12 @@ const KINDS = [
 
 export type MatchKind = (typeof KINDS)[number][1];
 
+/** True if some word of a market matches as it is written. */
+export function isKnown(index: MarketIndex, word: string): boolean {
+  const [first, end] = beginningWith(index, word);
+  return first < end || (word.length >= INSIDE_LENGTH_MIN && index.text.includes(word));
+}
+
 /** The attribute index in the cost of a word that is a part of the code: after all others. */
 const PART_OF_CODE = (1 << ATTRIBUTE_BITS) - 1;
 
@@ -86,12 +92,6 @@ function eachNear(index: MarketIndex, word: string, found: (at: number, kind: nu
     for (let at = first; at < end; at += 1) check(at);
   }
   for (const at of containing(index, `${word.slice(middle)}\n`)) check(at);
-}
-
-/** True if some word of a market matches as it is written. */
-export function isKnown(index: MarketIndex, word: string): boolean {
-  const [first, end] = beginningWith(index, word);
-  return first < end || (word.length >= INSIDE_LENGTH_MIN && index.text.includes(word));
 }
 
 /** Words that share a beginning or an end of two letters with a word. */

@@ -15,24 +15,52 @@ const PRICES_PER_STATEMENT = 500;
 /** Concurrent reads of markets: each takes a connection. */
 const READ_AT_ONCE = 2;
 
-interface SearchSources {
+interface SearchReaders {
   /** Reads data that requests share. A cancelled request does not cancel it for the others. */
   readonly db: Kysely<Database>;
   readonly references: ReferenceReader;
 }
 
+/**
+ * A reader that builds the index of a market once for each of its revisions, on first use. An index
+ * has about 800 bytes a price.
+ */
+export function indexReader(readers: SearchReaders): IndexReader {
+  const semaphore = new Semaphore(READ_AT_ONCE, { waitingMax: 0, waitMs: 0 });
+  const read = async (market: Market, data: DataRevision): Promise<MarketIndex> => {
+    const release = await semaphore.acquire({ isUntimed: true });
+    try {
+      return await readIndex(readers, market, data);
+    } finally {
+      release?.();
+    }
+  };
+  const indexes = MARKETS.map((market) => {
+    const keyOf = ({ epoch, revision }: DataRevision): string => `${epoch}.${revision}`;
+    const cached = cachedByRevision(REVISIONS, keyOf, (data: DataRevision) => read(market, data));
+    return { slug: market.slug, cached };
+  });
+  return async (slugs, newest) => {
+    const data = dataRevisionAt(newest, slugs);
+    const requested = indexes.filter(({ slug }) => slugs.includes(slug));
+    // The revision of one market changes less often than that of all markets.
+    const wanted = requested.map(({ slug, cached }) => cached(dataRevisionAt(newest, [slug])));
+    return { data, indexes: await Promise.all(wanted) };
+  };
+}
+
 async function readIndex(
-  { db, references }: SearchSources,
+  { db, references }: SearchReaders,
   market: Market,
-  head: DataRevision,
+  data: DataRevision,
 ): Promise<MarketIndex> {
-  const shown = await references(db, head);
+  const known = await references(db, data);
   const filters = { market, codes: null, lists: [] };
   const prices: FoundPrice[] = [];
   for (;;) {
     const range = { after: prices.at(-1)?.code ?? null, pricesMax: PRICES_PER_STATEMENT };
-    const rows = await selectionOf(db, filters, head.revision, range).execute();
-    for (const row of rows) prices.push(foundPrice(market, row, shown));
+    const rows = await selectionOf(db, filters, data.revision, range).execute();
+    for (const row of rows) prices.push(foundPrice(market, row, known));
     if (rows.length < PRICES_PER_STATEMENT) return indexOf(market, prices);
   }
 }
@@ -40,39 +68,11 @@ async function readIndex(
 /** Cached indexes of a market: the newest, and one for requests that began before it. */
 const REVISIONS = 2;
 
-/** The indexes of some markets at one revision, and its head. */
+/** The indexes of some markets at one revision of the data. */
 interface IndexesAt {
-  readonly head: DataRevision;
+  readonly data: DataRevision;
   readonly indexes: readonly MarketIndex[];
 }
 
 /** Reads the indexes of markets at the newest revision. Does not wait for other markets. */
 type IndexReader = (slugs: readonly MarketSlug[], newest: NewestRevision) => Promise<IndexesAt>;
-
-/**
- * A reader that builds the index of a market once for each of its revisions, on first use. An index
- * has about 800 bytes a price.
- */
-export function indexReader(sources: SearchSources): IndexReader {
-  const semaphore = new Semaphore(READ_AT_ONCE, { waitingMax: 0, waitMs: 0 });
-  const read = async (market: Market, head: DataRevision): Promise<MarketIndex> => {
-    const release = await semaphore.acquire({ isUntimed: true });
-    try {
-      return await readIndex(sources, market, head);
-    } finally {
-      release?.();
-    }
-  };
-  const readers = MARKETS.map((market) => {
-    const keyOf = ({ epoch, revision }: DataRevision): string => `${epoch}.${revision}`;
-    const cached = cachedByRevision(REVISIONS, keyOf, (head: DataRevision) => read(market, head));
-    return { slug: market.slug, cached };
-  });
-  return async (slugs, newest) => {
-    const head = dataRevisionAt(newest, slugs);
-    const requested = readers.filter(({ slug }) => slugs.includes(slug));
-    // The revision of one market changes less often than that of all markets.
-    const indexes = requested.map(({ slug, cached }) => cached(dataRevisionAt(newest, [slug])));
-    return { head, indexes: await Promise.all(indexes) };
-  };
-}

@@ -5,6 +5,11 @@ import { besideWord, costsOf, isKnown, type MatchKind, MISSING, matchOf } from '
 import { ATTRIBUTES, type FoundPrice, type MarketIndex } from './market-index.ts';
 import { canBeNear, isNear, withWords, wordsOf } from './words.ts';
 
+/*
+ * Search over the prices of readable markets. `reader.ts` reads the index of a market once for each
+ * revision, `find.ts` finds words in it, and this file ranks the results.
+ */
+
 /** Most searched words of a text: the sum of their costs must not overflow. */
 const WORDS_MAX = 12;
 
@@ -70,6 +75,36 @@ interface SearchText {
 const IS_CODE = -2;
 const BEGINS_CODE = -1;
 
+/**
+ * Finds prices in the indexes of some markets. All words of the text must match. If no price has
+ * them all, words with one typing error match as well, and one of three or more words may be
+ * missing.
+ * @param resultsMax maximum number of results
+ */
+export function searchPrices(
+  indexes: readonly MarketIndex[],
+  text: string,
+  resultsMax: number,
+): SearchResults {
+  const written = wordsOf(text);
+  const words = [...new Set(written)].slice(0, WORDS_MAX);
+  if (words.length === 0) return { results: [], total: 0, suggestions: [] };
+  const code = codeKey(text.trim());
+  const beginsCode = /\d/.test(code);
+  const wanted: SearchText = { words, code, beginsCode, name: written.join(' ') };
+  const best = new Best(resultsMax);
+  const totalOf = (withErrors: boolean): number =>
+    indexes.reduce((sum, index) => sum + search(index, wanted, withErrors, best), 0);
+  const exact = totalOf(false);
+  const unknown = exact > 0 ? null : unknownOf(indexes, words);
+  const total = unknown === null ? exact : totalOf(true);
+  return {
+    results: best.kept.map(resultOf),
+    total,
+    suggestions: unknown === null ? [] : suggestionsFor(indexes, text, unknown),
+  };
+}
+
 function rankOf({ code, beginsCode }: SearchText, key: string, cost: number): number {
   if (key === code) return IS_CODE;
   return beginsCode && key.startsWith(code) ? BEGINS_CODE : cost;
@@ -87,12 +122,12 @@ function order(one: Candidate, other: Candidate): number {
 /** The best of many, without sorting all of them. */
 class Best {
   readonly kept: Candidate[] = [];
-  readonly #most: number;
+  readonly #resultsMax: number;
   /** The worst rank that can still enter the list. */
   #rankMax = Number.POSITIVE_INFINITY;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(resultsMax: number) {
+    this.#resultsMax = resultsMax;
   }
 
   /** False if no candidate of this rank is among the best. */
@@ -103,10 +138,10 @@ class Best {
   add(candidate: Candidate): void {
     let at = this.kept.length;
     while (at > 0 && order(candidate, this.kept[at - 1] as Candidate) < 0) at -= 1;
-    if (at >= this.#most) return;
+    if (at >= this.#resultsMax) return;
     this.kept.splice(at, 0, candidate);
-    if (this.kept.length > this.#most) this.kept.pop();
-    if (this.kept.length === this.#most) this.#rankMax = this.kept.at(-1)?.rank ?? 0;
+    if (this.kept.length > this.#resultsMax) this.kept.pop();
+    if (this.kept.length === this.#resultsMax) this.#rankMax = this.kept.at(-1)?.rank ?? 0;
   }
 }
 
@@ -194,34 +229,4 @@ function suggestionsFor(
     }),
   );
   return [...new Set(suggestions)].filter((each) => each !== '');
-}
-
-/**
- * Finds prices in the indexes of some markets. All words of the text must match. If no price has
- * them all, words with one typing error match as well, and one of three or more words may be
- * missing.
- * @param most maximum number of results
- */
-export function searchPrices(
-  indexes: readonly MarketIndex[],
-  text: string,
-  most: number,
-): SearchResults {
-  const written = wordsOf(text);
-  const words = [...new Set(written)].slice(0, WORDS_MAX);
-  if (words.length === 0) return { results: [], total: 0, suggestions: [] };
-  const code = codeKey(text.trim());
-  const beginsCode = /\d/.test(code);
-  const wanted: SearchText = { words, code, beginsCode, name: written.join(' ') };
-  const best = new Best(most);
-  const totalOf = (withErrors: boolean): number =>
-    indexes.reduce((sum, index) => sum + search(index, wanted, withErrors, best), 0);
-  const exact = totalOf(false);
-  const unknown = exact > 0 ? null : unknownOf(indexes, words);
-  const total = unknown === null ? exact : totalOf(true);
-  return {
-    results: best.kept.map(resultOf),
-    total,
-    suggestions: unknown === null ? [] : suggestionsFor(indexes, text, unknown),
-  };
 }

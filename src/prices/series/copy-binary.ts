@@ -10,55 +10,6 @@ const NUMERIC_NEGATIVE = 0x4000;
 const NUMERIC_POSITIVE = 0x0000;
 
 /**
- * Parses the binary format of `NUMERIC`: base-10000 digits, the weight of the first digit, a sign
- * and the number of decimals. Sets `value` to the number times 10^`scale`. It is an exact integer:
- * the schema admits at most 15 significant digits.
- */
-class NumericReader {
-  value = 0;
-  scale = 0;
-
-  read(bytes: Buffer, at: number): void {
-    const digits = bytes.readInt16BE(at);
-    const weight = bytes.readInt16BE(at + 2);
-    const sign = bytes.readUInt16BE(at + 4);
-    const scale = bytes.readInt16BE(at + 6);
-    if (sign !== NUMERIC_POSITIVE && sign !== NUMERIC_NEGATIVE) {
-      throw new Error('a stored value is not a finite number');
-    }
-    let value = 0;
-    // Decimals covered by the digits read so far; negative left of the decimal point.
-    let decimals = -4 * (weight + 1);
-    for (let index = 0; index < digits; index += 1) {
-      const digit = bytes.readInt16BE(at + 8 + 2 * index);
-      decimals += 4;
-      // The last group may have zeros beyond the scale. Removing them first prevents an overflow.
-      const surplus = decimals > scale ? decimals - scale : 0;
-      value = value * exactPower(4 - surplus) + digit / exactPower(surplus);
-      decimals -= surplus;
-    }
-    if (digits > 0) value *= exactPower(scale - decimals);
-    if (!Number.isSafeInteger(value)) {
-      throw new Error('a stored value has more digits than the schema admits');
-    }
-    this.value = sign === NUMERIC_NEGATIVE ? -value : value;
-    this.scale = scale;
-  }
-}
-
-/** The length of a row in bytes; Infinity if the row is not complete. */
-function rowLength(bytes: Buffer, start: number): number {
-  let at = start + 2;
-  for (let field = 0; field < FIELDS; field += 1) {
-    if (at + 4 > bytes.length) return Number.POSITIVE_INFINITY;
-    at += 4 + Math.max(bytes.readInt32BE(at), 0);
-  }
-  return at <= bytes.length ? at - start : Number.POSITIVE_INFINITY;
-}
-
-const NOTHING = Buffer.alloc(0);
-
-/**
  * Parses the stream of `copy (select price_id, date, low, mid, high, published_at, corrections …)
  * to stdout (format binary)`, in any order. It parses no text, so it loses no digit.
  */
@@ -133,6 +84,55 @@ export class SeriesReader {
       );
   }
 }
+
+/**
+ * Parses the binary format of `NUMERIC`: base-10000 digits, the weight of the first digit, a sign
+ * and the number of decimals. Sets `value` to the number times 10^`scale`. It is an exact integer:
+ * the schema admits at most 15 significant digits.
+ */
+class NumericReader {
+  value = 0;
+  scale = 0;
+
+  read(bytes: Buffer, at: number): void {
+    const digits = bytes.readInt16BE(at);
+    const weight = bytes.readInt16BE(at + 2);
+    const sign = bytes.readUInt16BE(at + 4);
+    const scale = bytes.readInt16BE(at + 6);
+    if (sign !== NUMERIC_POSITIVE && sign !== NUMERIC_NEGATIVE) {
+      throw new Error('a stored value is not a finite number');
+    }
+    let value = 0;
+    // Decimals covered by the digits read so far; negative left of the decimal point.
+    let decimals = -4 * (weight + 1);
+    for (let index = 0; index < digits; index += 1) {
+      const digit = bytes.readInt16BE(at + 8 + 2 * index);
+      decimals += 4;
+      // The last group may have zeros beyond the scale. Removing them first prevents an overflow.
+      const surplus = decimals > scale ? decimals - scale : 0;
+      value = value * exactPower(4 - surplus) + digit / exactPower(surplus);
+      decimals -= surplus;
+    }
+    if (digits > 0) value *= exactPower(scale - decimals);
+    if (!Number.isSafeInteger(value)) {
+      throw new Error('a stored value has more digits than the schema admits');
+    }
+    this.value = sign === NUMERIC_NEGATIVE ? -value : value;
+    this.scale = scale;
+  }
+}
+
+/** The length of a row in bytes; Infinity if the row is not complete. */
+function rowLength(bytes: Buffer, start: number): number {
+  let at = start + 2;
+  for (let field = 0; field < FIELDS; field += 1) {
+    if (at + 4 > bytes.length) return Number.POSITIVE_INFINITY;
+    at += 4 + Math.max(bytes.readInt32BE(at), 0);
+  }
+  return at <= bytes.length ? at - start : Number.POSITIVE_INFINITY;
+}
+
+const NOTHING = Buffer.alloc(0);
 
 /** Reads series, by price id, from the chunks of such a stream. */
 export async function columnsOf(

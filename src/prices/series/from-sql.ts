@@ -7,6 +7,12 @@ import { SeriesCollector } from './collector.ts';
 import { columnsOf } from './copy-binary.ts';
 import type { PriceDays, SeriesRange } from './ranges.ts';
 
+/*
+ * Points as columns of numbers, never as objects: `collector.ts` has the interface of their
+ * readers, this file reads them from the database by binary `COPY`, and `copy-binary.ts` decodes
+ * it.
+ */
+
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /** COPY takes no parameters: each literal in its text is checked here again. */

@@ -19,6 +19,9 @@ const DAYS = 0;
 const MILLISECONDS = 1;
 const MICROSECONDS = 2;
 
+/** Padding bytes after a length. */
+export const paddingOf = (length: number): number => -length & (ALIGNMENT - 1);
+
 /** Writes the type of a column as a table. */
 function writeType(builder: Builder, { kind, scale }: TableColumn): Offset {
   const zone = kind === 'instant' ? builder.createString('UTC') : 0;
@@ -68,9 +71,6 @@ function writeEntry(builder: Builder, [key, value]: readonly [string, string]): 
 
 /** Alignment of messages and buffers in a stream, in bytes. */
 const ALIGNMENT = 8;
-
-/** Padding bytes after a length. */
-export const paddingOf = (length: number): number => -length & (ALIGNMENT - 1);
 
 const CONTINUATION = 0xffff_ffff;
 

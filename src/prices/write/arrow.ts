@@ -31,6 +31,45 @@ const BATCH_ROWS = 8_192;
 /** Zeros for columns without values; shared by all responses and never written to. */
 const ZEROS = Buffer.alloc(INT128_BYTES * (BATCH_ROWS + 1));
 
+/**
+ * The rows of an answer as one Arrow IPC stream, in record batches that grow to some 2 MB. It has a
+ * row for each point, and one without values for a price without points.
+ * @param records the contents of all records, in their order
+ * @param about the metadata of the schema, by key
+ * @throws RangeError for a decimal that does not fit its column
+ */
+export async function* arrowSlices(
+  context: RenderContext,
+  records: AsyncIterable<Contents>,
+  about: Readonly<Record<string, unknown>>,
+): AsyncGenerator<Buffer> {
+  const columns = tableColumns(context.plan);
+  const metadata = Object.entries(about).map(
+    ([key, value]) => [key, JSON.stringify(value)] as const,
+  );
+  yield schemaMessage(columns, metadata);
+  const slice = new Slice();
+  const costOf = (shared: Run['shared']) => rowCost(columns, shared);
+  for await (const batch of batchesOf(context, records, BATCH_BYTES, costOf, FIRST_BATCH_BYTES)) {
+    const encoded: ArrowColumn[] = [];
+    for (const column of columns) {
+      encoded.push(columnOf(column, batch));
+      await slice.yieldIfOver();
+    }
+    const message = batchMessage(rowsIn(batch), encoded);
+    // A slow client does not retain the points.
+    batch.length = 0;
+    yield message;
+    for (const buffer of encoded.flatMap(({ buffers }) => buffers)) {
+      if (buffer.length > 0) yield buffer;
+      const padding = paddingOf(buffer.length);
+      if (padding > 0) yield ZEROS.subarray(0, padding);
+    }
+    slice.restart();
+  }
+  yield STREAM_END;
+}
+
 /** Validity bitmap: one bit for each row with a value. */
 class Validity {
   readonly #bits: Buffer;
@@ -210,43 +249,4 @@ function rowCost(columns: readonly TableColumn[], shared: Run['shared']): number
   }
   if (own > bytes) bytes = own;
   return Math.ceil(bytes);
-}
-
-/**
- * The rows of an answer as one Arrow IPC stream, in record batches that grow to some 2 MB. It has a
- * row for each point, and one without values for a price without points.
- * @param records the contents of all records, in their order
- * @param about the metadata of the schema, by key
- * @throws RangeError for a decimal that does not fit its column
- */
-export async function* arrowSlices(
-  context: RenderContext,
-  records: AsyncIterable<Contents>,
-  about: Readonly<Record<string, unknown>>,
-): AsyncGenerator<Buffer> {
-  const columns = tableColumns(context.plan);
-  const metadata = Object.entries(about).map(
-    ([key, value]) => [key, JSON.stringify(value)] as const,
-  );
-  yield schemaMessage(columns, metadata);
-  const slice = new Slice();
-  const costOf = (shared: Run['shared']) => rowCost(columns, shared);
-  for await (const batch of batchesOf(context, records, BATCH_BYTES, costOf, FIRST_BATCH_BYTES)) {
-    const encoded: ArrowColumn[] = [];
-    for (const column of columns) {
-      encoded.push(columnOf(column, batch));
-      await slice.yieldIfOver();
-    }
-    const message = batchMessage(rowsIn(batch), encoded);
-    // A slow client does not retain the points.
-    batch.length = 0;
-    yield message;
-    for (const buffer of encoded.flatMap(({ buffers }) => buffers)) {
-      if (buffer.length > 0) yield buffer;
-      const padding = paddingOf(buffer.length);
-      if (padding > 0) yield ZEROS.subarray(0, padding);
-    }
-    slice.restart();
-  }
-  yield STREAM_END;
 }

@@ -266,3 +266,27 @@ export class ByteWriter {
     this.at = putInstant(this.bytes, this.at, micros);
   }
 }
+
+/**
+ * Writes rows or points in slices of about `SLICE_BYTES`.
+ * @param usualBytes usual size of one of them, for the size of the first buffer
+ * @param room bytes to reserve for one of them
+ * @param write writes the one of an index to `out`
+ */
+export function* slicesOf(
+  out: ByteWriter,
+  count: number,
+  usualBytes: number,
+  room: number,
+  write: (index: number) => void,
+): Generator<Buffer> {
+  for (let index = 0; index < count; ) {
+    out.begin(Math.min((count - index) * usualBytes, SLICE_BYTES) + room);
+    while (index < count && out.at < SLICE_BYTES) {
+      out.reserve(room);
+      write(index);
+      index += 1;
+    }
+    yield out.end();
+  }
+}

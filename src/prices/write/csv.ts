@@ -3,7 +3,7 @@ import { NO_DAY } from '../../conversion/calendar.ts';
 import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
 import type { RenderContext } from '../answer/answer.ts';
 import type { Plan } from '../plan/plan.ts';
-import { ascii, ByteWriter, COMMA, POINT_BYTES_MAX, SLICE_BYTES } from './bytes.ts';
+import { ascii, ByteWriter, COMMA, POINT_BYTES_MAX, slicesOf } from './bytes.ts';
 import type { Description, Writer } from './points.ts';
 import { csvCell, reasonOf, sharedValues } from './rows.ts';
 
@@ -119,15 +119,9 @@ function* slicesOfRows(points: PointColumns | null, cells: CommonCells): Generat
   }
   const room = roomOf(cells);
   const base = baseOf(points);
-  for (let index = 0; index < points.length; ) {
-    const usual = (points.length - index) * usualOf(cells);
-    out.begin(Math.min(usual, SLICE_BYTES) + room);
-    while (index < points.length && out.at < SLICE_BYTES) {
-      writeRow(points, index, cells, base, room);
-      index += 1;
-    }
-    yield out.end();
-  }
+  yield* slicesOf(out, points.length, usualOf(cells), room, (index) =>
+    writeRow(points, index, cells, base, room),
+  );
 }
 
 /** The cells that the rows of one record have in common. */

@@ -1,4 +1,5 @@
 import type { Format } from '../../contract/schemas/formats.ts';
+import { optionOf, PLAN_OPTION_NAMES } from '../../contract/schemas/options.ts';
 import { textCell } from '../../std/csv.ts';
 import type { Answer } from '../answer/answer.ts';
 import type { Warning } from '../answer/warnings.ts';
@@ -13,17 +14,14 @@ import { checkWide, wideSlices } from './wide.ts';
 
 /** The bytes of an answer, in slices. An error midway is thrown, after incomplete bytes. */
 export const writeAnswer = (answer: Answer): AsyncGenerator<Buffer> =>
-  WRITERS[answer.context.plan.format](answer);
+  WRITERS[answer.context.plan.format].write(answer);
 
 /**
  * Checks that the format of an answer can hold it, without writing it.
  * @throws Problem `validation_failed`, as `writeAnswer` does before the first slice
  */
-export async function checkAnswer({ context, records }: Answer): Promise<void> {
-  const { plan, wideCellsMax } = context;
-  const contents = () => contentsOfAll(context, records);
-  if (isWide(plan)) await checkWide(contents(), wideCellsMax);
-  else if (plan.format in TABLES) await checkTable(context, contents());
+export async function checkAnswer(answer: Answer): Promise<void> {
+  await WRITERS[answer.context.plan.format].check(answer);
 }
 
 const isWide = ({ options }: Plan): boolean => options.layout === 'wide';
@@ -48,18 +46,6 @@ const rowsWriter: Writer = {
   between: Buffer.from(','),
   end: Buffer.from(']'),
 };
-
-/** The writers of typed columns. Each is loaded lazily, because only it needs its libraries. */
-const TABLES = {
-  parquet: async () => {
-    const { parquetSlices } = await import('./parquet.ts');
-    return parquetSlices;
-  },
-  arrow: async () => {
-    const { arrowSlices } = await import('./arrow.ts');
-    return arrowSlices;
-  },
-} satisfies Partial<Record<Format, () => Promise<TableSlices>>>;
 
 function* warningSlices(
   warnings: readonly Warning[],
@@ -113,6 +99,11 @@ function wide(answer: Answer, isJson: boolean): AsyncGenerator<Buffer> {
   return wideSlices(context, contentsOfAll(context, records), isJson, lastRows);
 }
 
+const checkIfWide = async ({ context, records }: Answer): Promise<void> => {
+  if (!isWide(context.plan)) return;
+  await checkWide(contentsOfAll(context, records), context.wideCellsMax);
+};
+
 function csv(answer: Answer): AsyncGenerator<Buffer> {
   const { plan } = answer.context;
   if (isWide(plan)) return wide(answer, false);
@@ -125,8 +116,9 @@ const FILE_WARNINGS = 100;
 
 /** The metadata of a file: that of the response, and the requested conversion. */
 function aboutFile({ metadata, context }: Answer): Record<string, unknown> {
-  const { currency, unitOfMeasure, decimals, aggregate } = context.plan.options;
+  const { options } = context.plan;
   const { warnings, ...about } = metadata;
+  const conversion = PLAN_OPTION_NAMES.filter((name) => optionOf(name).effect !== undefined);
   return {
     revision: metadata.revision,
     metadata: {
@@ -134,23 +126,53 @@ function aboutFile({ metadata, context }: Answer): Record<string, unknown> {
       warnings: warnings.slice(0, FILE_WARNINGS),
       warningsCount: warnings.length,
     },
-    conversion: { currency, unitOfMeasure, decimals, aggregate },
+    conversion: Object.fromEntries(conversion.map((name) => [name, options[name]])),
   };
 }
 
-async function* table(answer: Answer, load: () => Promise<TableSlices>): AsyncGenerator<Buffer> {
-  const { context, records } = answer;
-  await checkTable(context, contentsOfAll(context, records));
-  const tableSlices = await load();
-  yield* tableSlices(context, contentsOfAll(context, records), aboutFile(answer));
+const checkColumns = ({ context, records }: Answer): Promise<void> =>
+  checkTable(context, contentsOfAll(context, records));
+
+/** A format of typed columns, loaded lazily because only its writer needs its libraries. */
+const table = (load: () => Promise<TableSlices>): FormatWriter => ({
+  check: checkColumns,
+  async *write(answer) {
+    const { context, records } = answer;
+    await checkColumns(answer);
+    const tableSlices = await load();
+    yield* tableSlices(context, contentsOfAll(context, records), aboutFile(answer));
+  },
+});
+
+/** How a format writes an answer. */
+interface FormatWriter {
+  /** The bytes in slices. An error midway is thrown, after incomplete bytes. */
+  readonly write: (answer: Answer) => AsyncGenerator<Buffer>;
+  /** @throws Problem `validation_failed` if the format cannot hold the answer */
+  readonly check: (answer: Answer) => Promise<void>;
 }
 
-const WRITERS: Readonly<Record<Format, (answer: Answer) => AsyncGenerator<Buffer>>> = {
-  json: (answer) => written(jsonWriter, answer),
-  csv,
-  ndjson: (answer) => written(ndjsonWriter, answer, warningLines(answer)),
-  rows: (answer) =>
-    isWide(answer.context.plan) ? wide(answer, true) : written(rowsWriter, answer),
-  parquet: (answer) => table(answer, TABLES.parquet),
-  arrow: (answer) => table(answer, TABLES.arrow),
+const holdsAny = async (): Promise<void> => undefined;
+
+/** The writers of the formats, in the order of the table of formats. */
+const WRITERS: Readonly<Record<Format, FormatWriter>> = {
+  json: { write: (answer) => written(jsonWriter, answer), check: holdsAny },
+  csv: { write: csv, check: checkIfWide },
+  ndjson: {
+    write: (answer) => written(ndjsonWriter, answer, warningLines(answer)),
+    check: holdsAny,
+  },
+  rows: {
+    write: (answer) =>
+      isWide(answer.context.plan) ? wide(answer, true) : written(rowsWriter, answer),
+    check: checkIfWide,
+  },
+  parquet: table(async () => {
+    const { parquetSlices } = await import('./parquet.ts');
+    return parquetSlices;
+  }),
+  arrow: table(async () => {
+    const { arrowSlices } = await import('./arrow.ts');
+    return arrowSlices;
+  }),
 };

@@ -28,6 +28,21 @@ export interface Chunk {
 /** A bound of the values of a chunk, for readers that skip row groups. */
 type Bound = number | bigint | boolean | Uint8Array | undefined;
 
+/** A reused buffer for the values of one chunk at a time, to avoid garbage. */
+export class ValueBuffer {
+  #bytes = NO_BYTES;
+
+  release(): void {
+    this.#bytes = NO_BYTES;
+  }
+
+  /** Uninitialized bytes, valid until the next call. */
+  take(length: number): Buffer {
+    if (this.#bytes.length < length) this.#bytes = Buffer.allocUnsafeSlow(length);
+    return this.#bytes;
+  }
+}
+
 function writeVarInt(bytes: number[], value: number): void {
   let rest = value;
   for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes.push((rest & 0x7f) | 0x80);
@@ -56,21 +71,6 @@ class RunLengths {
 }
 
 const NO_BYTES = Buffer.alloc(0);
-
-/** A reused buffer for the values of one chunk at a time, to avoid garbage. */
-export class ValueBuffer {
-  #bytes = NO_BYTES;
-
-  release(): void {
-    this.#bytes = NO_BYTES;
-  }
-
-  /** Uninitialized bytes, valid until the next call. */
-  take(length: number): Buffer {
-    if (this.#bytes.length < length) this.#bytes = Buffer.allocUnsafeSlow(length);
-    return this.#bytes;
-  }
-}
 
 /** The definition levels of a nullable column: the rows with a value. */
 class Levels {

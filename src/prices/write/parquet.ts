@@ -3,6 +3,7 @@ import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
 import { Slice } from '../../std/turns.ts';
 import type { RenderContext } from '../answer/answer.ts';
+import { SLICE_BYTES } from './bytes.ts';
 import { INT128_BYTES, PRECISION } from './int128.ts';
 import { type Chunk, type Compressed, chunkOf, compressed, ValueBuffer } from './parquet-chunks.ts';
 import type { Contents } from './points.ts';
@@ -16,9 +17,6 @@ import {
 
 /** Rows of one row group. Its points, some 3 MB, stay in memory while it is written. */
 const GROUP_ROWS = 65_536;
-
-/** Minimum bytes of a slice. */
-const SLICE_BYTES = 65_536;
 
 /** The type of a column, without its name. */
 type ParquetType = Omit<SchemaElement, 'name' | 'repetition_type'>;
@@ -42,6 +40,66 @@ const TYPES: Readonly<Record<Exclude<TableColumnKind, 'decimal'>, ParquetType>> 
   integer: { type: 'INT32' },
   boolean: { type: 'BOOLEAN' },
 };
+
+/**
+ * The rows of an answer as one Parquet file, in pieces: a row for each point, or one without
+ * values for a price without points.
+ * @param records the contents of all records, in their order
+ * @param about the metadata of the file, by key
+ * @throws RangeError for a decimal that does not fit its column
+ */
+export async function* parquetSlices(
+  context: RenderContext,
+  records: AsyncIterable<Contents>,
+  about: Readonly<Record<string, unknown>>,
+): AsyncGenerator<Buffer> {
+  const columns = tableColumns(context.plan);
+  const elements = columns.map(elementOf);
+  const out = new PieceWriter(SLICE_BYTES);
+  const file = new ParquetWriter({
+    writer: out,
+    schema: [{ name: 'root', num_children: columns.length }, ...elements],
+    createdBy: 'commodity-prices',
+    kvMetadata: Object.entries(about).map(([key, value]) => ({
+      key,
+      value: JSON.stringify(value),
+    })),
+  });
+  const slice = new Slice();
+  for await (const batch of batchesOf(context, records, GROUP_ROWS, () => 1)) {
+    const start = out.offset;
+    const rows = BigInt(rowsIn(batch));
+    const chunks: ColumnChunk[] = [];
+    const pieces: Buffer[] = [];
+    const buffer = new ValueBuffer();
+    for (const [at, column] of columns.entries()) {
+      const chunk = chunkOf(column, batch, buffer);
+      const pages = await compressed(column, chunk);
+      chunks.push(writeChunk(out, elements[at] as SchemaElement, chunk, pages));
+      if (out.index >= SLICE_BYTES) pieces.push(out.take());
+      // The compression ran outside the event loop.
+      if (pages !== null) slice.restart();
+      await slice.yieldIfOver();
+    }
+    // A slow client retains the compressed bytes, and not the points and the buffer.
+    batch.length = 0;
+    buffer.release();
+    file.num_rows += rows;
+    file.row_groups.push({
+      columns: chunks,
+      total_byte_size: chunks.reduce(
+        (sum, each) => sum + (each.meta_data?.total_uncompressed_size ?? 0n),
+        0n,
+      ),
+      total_compressed_size: BigInt(out.offset - start),
+      num_rows: rows,
+    });
+    pieces.push(out.take());
+    yield* pieces;
+  }
+  await file.finish();
+  yield out.take();
+}
 
 /** The type of exact decimals. @param scale digits after the decimal point */
 const decimalType = (scale: number): ParquetType => ({
@@ -145,64 +203,4 @@ function writeChunk(
       },
     },
   };
-}
-
-/**
- * The rows of an answer as one Parquet file, in pieces: a row for each point, or one without
- * values for a price without points.
- * @param records the contents of all records, in their order
- * @param about the metadata of the file, by key
- * @throws RangeError for a decimal that does not fit its column
- */
-export async function* parquetSlices(
-  context: RenderContext,
-  records: AsyncIterable<Contents>,
-  about: Readonly<Record<string, unknown>>,
-): AsyncGenerator<Buffer> {
-  const columns = tableColumns(context.plan);
-  const elements = columns.map(elementOf);
-  const out = new PieceWriter(SLICE_BYTES);
-  const file = new ParquetWriter({
-    writer: out,
-    schema: [{ name: 'root', num_children: columns.length }, ...elements],
-    createdBy: 'commodity-prices',
-    kvMetadata: Object.entries(about).map(([key, value]) => ({
-      key,
-      value: JSON.stringify(value),
-    })),
-  });
-  const slice = new Slice();
-  for await (const batch of batchesOf(context, records, GROUP_ROWS, () => 1)) {
-    const start = out.offset;
-    const rows = BigInt(rowsIn(batch));
-    const chunks: ColumnChunk[] = [];
-    const pieces: Buffer[] = [];
-    const buffer = new ValueBuffer();
-    for (const [at, column] of columns.entries()) {
-      const chunk = chunkOf(column, batch, buffer);
-      const pages = await compressed(column, chunk);
-      chunks.push(writeChunk(out, elements[at] as SchemaElement, chunk, pages));
-      if (out.index >= SLICE_BYTES) pieces.push(out.take());
-      // The compression ran outside the event loop.
-      if (pages !== null) slice.restart();
-      await slice.yieldIfOver();
-    }
-    // A slow client retains the compressed bytes, and not the points and the buffer.
-    batch.length = 0;
-    buffer.release();
-    file.num_rows += rows;
-    file.row_groups.push({
-      columns: chunks,
-      total_byte_size: chunks.reduce(
-        (sum, each) => sum + (each.meta_data?.total_uncompressed_size ?? 0n),
-        0n,
-      ),
-      total_compressed_size: BigInt(out.offset - start),
-      num_rows: rows,
-    });
-    pieces.push(out.take());
-    yield* pieces;
-  }
-  await file.finish();
-  yield out.take();
 }

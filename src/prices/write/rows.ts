@@ -6,7 +6,7 @@ import type { Summary } from '../../conversion/summary.ts';
 import { textCell } from '../../std/csv.ts';
 import type { RenderContext } from '../answer/answer.ts';
 import type { Plan } from '../plan/plan.ts';
-import { ascii, ByteWriter, COMMA, POINT_BYTES_MAX, QUOTE, SLICE_BYTES } from './bytes.ts';
+import { ascii, ByteWriter, COMMA, POINT_BYTES_MAX, QUOTE, slicesOf } from './bytes.ts';
 import type { Contents, Description } from './points.ts';
 import type { Receipt } from './receipt.ts';
 import { membersOf } from './record.ts';
@@ -107,10 +107,13 @@ const NULL = ascii('null');
 /** Writes the cell of one point in one column. */
 type PointCell = (points: PointColumns, index: number) => void;
 
-/** The notation of rows in one format. */
+/** The notation of rows: lines of CSV, or flat JSON objects with numbers or texts. */
 class RowNotation {
   readonly isJson: boolean;
+  /** True if decimals are texts. */
   readonly isText: boolean;
+  readonly rowStart: string;
+  readonly rowEnd: string;
   readonly out: ByteWriter;
   /** The cells of the columns whose values differ between the points of a record. */
   readonly points: Readonly<Record<string, PointCell>>;
@@ -118,8 +121,15 @@ class RowNotation {
   constructor(isJson: boolean, isText: boolean) {
     this.isJson = isJson;
     this.isText = isJson && isText;
+    this.rowStart = isJson ? '{' : '';
+    this.rowEnd = isJson ? '}' : '\r\n';
     this.out = new ByteWriter(isJson ? 'null' : '');
     this.points = this.#pointCells();
+  }
+
+  /** The bytes before a cell: the comma after the cell before it, and its name in JSON. */
+  before(name: string, isFirst: boolean): string {
+    return `${isFirst ? '' : ','}${this.isJson ? `${JSON.stringify(name)}:` : ''}`;
   }
 
   /** A value that all rows of a record share, as the bytes of its cell. */
@@ -134,7 +144,8 @@ class RowNotation {
     if (this.isJson) this.out.put(NULL);
   }
 
-  #day(day: number | undefined): void {
+  /** Writes a day; an empty cell for none. */
+  day(day: number | undefined): void {
     if (day === undefined || day === NO_DAY) {
       this.#empty();
       return;
@@ -165,7 +176,7 @@ class RowNotation {
     const hasRate = ({ fx }: PointColumns, index: number) =>
       fx !== null && fx.day[index] !== NO_DAY;
     return {
-      date: ({ day }, index) => this.#day(day[index]),
+      date: ({ day }, index) => this.day(day[index]),
       low: ({ low }, index) => this.#decimal(low, index),
       mid: ({ mid }, index) => this.#decimal(mid, index),
       high: ({ high }, index) => this.#decimal(high, index),
@@ -175,12 +186,12 @@ class RowNotation {
         if (isJson) out.byte(QUOTE);
       },
       corrections: ({ corrections }, index) => this.#integer(corrections[index]),
-      periodStart: ({ periods }, index) => this.#day(periods?.start[index]),
-      periodEnd: ({ periods }, index) => this.#day(periods?.end[index]),
+      periodStart: ({ periods }, index) => this.day(periods?.start[index]),
+      periodEnd: ({ periods }, index) => this.day(periods?.end[index]),
       observations: ({ periods }, index) => this.#integer(periods?.observations[index]),
       observationsLeftOut: ({ periods }, index) =>
         this.#integer(periods?.leftOut[index] || undefined),
-      fxDate: ({ fx }, index) => this.#day(fx?.day[index]),
+      fxDate: ({ fx }, index) => this.day(fx?.day[index]),
       fxBase: (points, index) => {
         if (hasRate(points, index)) out.text(this.shared(points.fx?.pair.base ?? null));
         else this.#empty();
@@ -201,7 +212,7 @@ const JSON_TEXTS = new RowNotation(true, true);
 export const csvCell = (value: SharedValue): string => CSV.shared(value);
 
 /** The notation of CSV, or of JSON with the decimals of the plan. */
-const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
+export const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
   isJson ? (options.decimalsAsText ? JSON_TEXTS : JSON_NUMBERS) : CSV;
 
 /** A row of a record: bytes that all of its rows share, and cells of its points between them. */
@@ -231,19 +242,17 @@ function isEmptyIn({ periods, fx }: PointColumns, name: string): boolean {
 
 /** The parts of each row of a record. */
 function rowParts(context: RenderContext, contents: Contents, notation: RowNotation): RowPart[] {
-  const { isJson } = notation;
   const shared = sharedValues(context, contents);
   const { points } = contents;
   const hasPoints = points !== null && points.length > 0;
   const parts: RowPart[] = [];
-  let text = isJson ? '{' : '';
+  let text = notation.rowStart;
   const add = (cell: PointCell): void => {
     parts.push(Buffer.from(text), cell);
     text = '';
   };
   for (const [place, name] of columnsOf(context.plan).entries()) {
-    if (place > 0) text += ',';
-    if (isJson) text += `${JSON.stringify(name)}:`;
+    text += notation.before(name, place === 0);
     const cell = notation.points[name];
     if (name === 'conversionReason') {
       if (hasPoints) add(reasonCell(contents.receipt, notation));
@@ -253,7 +262,7 @@ function rowParts(context: RenderContext, contents: Contents, notation: RowNotat
       else text += notation.shared(null);
     } else text += notation.shared(shared[name] ?? null);
   }
-  parts.push(Buffer.from(isJson ? `${text}}` : `${text}\r\n`));
+  parts.push(Buffer.from(text + notation.rowEnd));
   return parts;
 }
 
@@ -280,21 +289,14 @@ export function* recordRows(
   }
   const shared = sharedBytes(parts);
   const room = shared + POINT_BYTES_MAX;
-  for (let index = 0; index < points.length; ) {
-    const usual = (points.length - index) * (shared + POINT_BYTES);
-    out.begin(Math.min(usual, SLICE_BYTES) + room);
-    while (index < points.length && out.at < SLICE_BYTES) {
-      out.reserve(room);
-      if (isJson && index > 0) out.byte(COMMA);
-      for (const part of parts) {
-        if (typeof part === 'function') part(points, index);
-        else if (part.length === 1) out.byte(part[0] as number);
-        else out.put(part);
-      }
-      index += 1;
+  yield* slicesOf(out, points.length, shared + POINT_BYTES, room, (index) => {
+    if (isJson && index > 0) out.byte(COMMA);
+    for (const part of parts) {
+      if (typeof part === 'function') part(points, index);
+      else if (part.length === 1) out.byte(part[0] as number);
+      else out.put(part);
     }
-    yield out.end();
-  }
+  });
 }
 
 /** The row of column names of a CSV. */

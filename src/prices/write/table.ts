@@ -11,6 +11,7 @@ import { Problem } from '../../errors.ts';
 import { dayOf } from '../../std/days.ts';
 import { Slice } from '../../std/turns.ts';
 import type { RenderContext } from '../answer/answer.ts';
+import { firstComputing, isComputed } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
 import { Int128, PRECISION } from './int128.ts';
 import type { Contents } from './points.ts';
@@ -77,25 +78,21 @@ export interface TableColumn {
   readonly scale: number;
 }
 
-/** True if the points of a response are converted or aggregated. */
-const isComputed = ({ options }: Plan): boolean =>
-  options.currency !== null || options.unitOfMeasure !== null || options.aggregate !== null;
-
-/** True if a column holds numbers of points, which a conversion or an aggregate computes. */
-const isValue = (name: string): name is ValueName =>
-  (VALUE_NAMES as readonly string[]).includes(name);
-
-function scaleOf(plan: Plan, name: string): number {
-  if (isValue(name)) return isComputed(plan) ? COMPUTED_SCALE : STORED_SCALE;
-  return name.startsWith('fx') ? STORED_SCALE : COMPUTED_SCALE;
-}
-
 /** The requested columns of a plan, in their order. */
 export const tableColumns = (plan: Plan): readonly TableColumn[] =>
   columnsOf(plan).map((name) => {
     const kind = KINDS[name] ?? 'text';
     return { name, kind, scale: kind === 'decimal' ? scaleOf(plan, name) : 0 };
   });
+
+/** True if a column holds numbers of points, which a conversion or an aggregate computes. */
+const isValue = (name: string): name is ValueName =>
+  (VALUE_NAMES as readonly string[]).includes(name);
+
+function scaleOf(plan: Plan, name: string): number {
+  if (isValue(name)) return isComputed(plan.options) ? COMPUTED_SCALE : STORED_SCALE;
+  return name.startsWith('fx') ? STORED_SCALE : COMPUTED_SCALE;
+}
 
 /** Consecutive rows of one record. */
 export interface Run {
@@ -240,9 +237,7 @@ export const rowsIn = (batch: readonly Run[]): number =>
 /** The option that causes the digits that do not fit. */
 function placeOf({ options }: Plan, name: string): string {
   if (!isValue(name)) return 'includeSummary';
-  if (options.decimals === null) return 'decimals';
-  if (options.currency !== null) return 'currency';
-  return options.unitOfMeasure === null ? 'aggregate' : 'unitOfMeasure';
+  return options.decimals === null ? 'decimals' : (firstComputing(options) ?? 'decimals');
 }
 
 function beyond(plan: Plan, { name, scale }: TableColumn, code: string): Problem {
@@ -281,7 +276,7 @@ export async function checkTable(
   const { options } = plan;
   const columns = tableColumns(plan).filter(({ name, kind }) => {
     if (kind !== 'decimal' || name.startsWith('fx')) return false;
-    return isValue(name) ? isComputed(plan) : options.includeSummary;
+    return isValue(name) ? isComputed(plan.options) : options.includeSummary;
   });
   if (columns.length === 0) return;
   const number = new Int128();

@@ -1,9 +1,9 @@
 import { Problem } from '../../errors.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import { type AnswerWork, memoryInUse, type RecordContext } from '../answer/answer.ts';
-import { ascii, ByteWriter, QUOTE, SLICE_BYTES } from './bytes.ts';
+import { ascii, type ByteWriter, QUOTE, SLICE_BYTES } from './bytes.ts';
 import type { Contents } from './points.ts';
-import { headerRow } from './rows.ts';
+import { headerRow, notationOf } from './rows.ts';
 
 /** One column of a wide table: the mids of a price, in date order, in few bytes. */
 interface WideColumn {
@@ -35,6 +35,12 @@ const TEXT_BYTES = 64;
 
 /** Memory that a table requests at a time. */
 const HOLD_BYTES = 1_048_576;
+
+/** Reads the size of a table. @throws Problem `validation_failed` when it is too large */
+export async function checkWide(records: AsyncIterable<Contents>, cellsMax: number): Promise<void> {
+  const size = new WideSize(cellsMax);
+  for await (const { points } of records) size.add(points?.day ?? new Int32Array());
+}
 
 const isInt32 = (value: number): boolean => (value | 0) === value;
 
@@ -150,12 +156,6 @@ async function wideColumns(records: AsyncIterable<Contents>, work: AnswerWork, c
   return { columns, days: [...size.days].sort((one, other) => one - other) };
 }
 
-/** Reads the size of a table. @throws Problem `validation_failed` when it is too large */
-export async function checkWide(records: AsyncIterable<Contents>, cellsMax: number): Promise<void> {
-  const size = new WideSize(cellsMax);
-  for await (const { points } of records) size.add(points?.day ?? new Int32Array());
-}
-
 /**
  * The codes. If currency or unit differ between columns, each code is followed by its own. Also in
  * a page, which does not know those of other pages, so that all pages have the same names.
@@ -193,17 +193,17 @@ function writeMid(
  *   memory; both before the first slice
  */
 export async function* wideSlices(
-  { plan: { options, page }, work, wideCellsMax }: RecordContext,
+  { plan, work, wideCellsMax }: RecordContext,
   records: AsyncIterable<Contents>,
   isJson: boolean,
   lastRows: (columns: number) => Iterable<Buffer>,
 ): AsyncGenerator<Buffer> {
   const { columns, days } = await wideColumns(records, work, wideCellsMax);
-  const names = namesOf(columns, page.limit !== null || page.after !== null);
-  const isText = isJson && options.decimalsAsText;
-  const keys = names.map((name) => Buffer.from(isJson ? `,${JSON.stringify(name)}:` : ','));
-  const out = new ByteWriter(isJson ? 'null' : '');
-  const [rowStart, dayEnd, rowEnd] = isJson ? ['{"date":"', '"', '}'] : ['', '', '\r\n'];
+  const names = namesOf(columns, plan.page.limit !== null || plan.page.after !== null);
+  const notation = notationOf(plan, isJson);
+  const { out, isText, rowEnd } = notation;
+  const keys = names.map((name) => Buffer.from(notation.before(name, false)));
+  const rowStart = notation.rowStart + notation.before(DATE, true);
   const next = new Uint32Array(columns.length);
   const keyBytesMax = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
   const room = keyBytesMax + 64 + CELL_BYTES_MAX;
@@ -213,8 +213,7 @@ export async function* wideSlices(
     out.reserve(room);
     if (isJson && row > 0) out.text(',');
     out.text(rowStart);
-    out.day(day);
-    out.text(dayEnd);
+    notation.day(day);
     for (const [place, column] of columns.entries()) {
       const index = next[place] as number;
       const hasDay = column.day[index] === day;

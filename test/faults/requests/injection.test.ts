@@ -1,4 +1,5 @@
 import { marketOf } from '../../../src/catalog/markets.ts';
+import { OPTION_NAMES } from '../../../src/contract/schemas/options.ts';
 import { cursorText } from '../../../src/prices/plan/cursor.ts';
 import { canonicalText, planOf } from '../../../src/prices/plan/plan.ts';
 import { HS256, SECRET } from '../../support/auth/auth-app.ts';
@@ -34,8 +35,9 @@ const query = (path: string, names: readonly string[], value: string): HttpReque
   path: `${path}?${names.map((name) => `${name}=${encodeURIComponent(value)}`).join('&')}`,
 });
 
-const OPTIONS = ['currency', 'unitOfMeasure', 'onUnconvertible', 'asOf', 'revision', 'aggregate'];
-const WORDS = [...OPTIONS, 'dateFrom', 'dateTo', 'decimals', 'format', 'strict', 'includeSeries'];
+/** Every option but the cursor, which has places of its own. */
+const OPTIONS = OPTION_NAMES.filter((name) => name !== 'cursor');
+const WORDS = [...OPTIONS, 'dateFrom', 'dateTo', 'format'];
 
 /** Encodes a payload for a header, which allows only Latin-1. */
 const headerOf = (payload: string): string =>

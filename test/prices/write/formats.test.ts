@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
+import { FORMATS } from '../../../src/contract/schemas/formats.ts';
 import { seededDatabase } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { parseCsv } from '../../support/prices/csv.ts';
@@ -91,8 +92,8 @@ t.test('formats without $metadata have its content in headers', async (t) => {
   const { json, headers: plain } = await ask('nickel', { filters }, 'application/json');
   t.equal(plain['x-warnings'], undefined);
   t.equal(json.$metadata.warnings.length, 2);
-  for (const accept of ['text/csv', 'application/x-ndjson']) {
-    const { headers } = await ask('nickel', { filters }, accept);
+  for (const { media } of Object.values(FORMATS).filter(({ hasMetadata }) => !hasMetadata)) {
+    const { headers } = await ask('nickel', { filters }, media);
     t.equal(headers['x-data-revision'], json.$metadata.revision);
     t.match(headers['x-warnings'], /^[\x20-\x7e]+$/);
     t.same(JSON.parse(headers['x-warnings'] ?? ''), json.$metadata.warnings);

@@ -4,11 +4,13 @@ import type t from 'tap';
 import type { Link } from '../../../src/db/link/link.ts';
 import type { Database } from '../../../src/db/schema.ts';
 import type { Access } from '../../../src/http/context.ts';
-import { requestIdOf } from '../../../src/http/head.ts';
-import { type AuthSettings, credentialsOf } from '../../../src/http/hooks/auth.ts';
-import { contextCreator } from '../../../src/http/pipeline.ts';
+import { CredentialChecks } from '../../../src/http/hooks/auth.ts';
+import { authSettings, contextCreator } from '../../../src/http/pipeline.ts';
 import { problems } from '../../../src/http/problems.ts';
+import { requestIdOf } from '../../../src/http/request-head.ts';
 import { HeldBytes } from '../../../src/std/held-bytes.ts';
+
+type AuthConfig = Parameters<typeof authSettings>[0];
 
 /** Settings that trust no token. */
 export const NO_TOKENS = {
@@ -16,11 +18,12 @@ export const NO_TOKENS = {
   JWT_AUDIENCE: 'commodity-prices',
   JWT_LIFETIME_MAX_SECONDS: 86_400,
   JWT_LEEWAY_SECONDS: 30,
-} as const satisfies AuthSettings;
+  BASIC_AUTH: 'off',
+} as const satisfies AuthConfig;
 
 /** A secret as an operator would draw it. */
 export const SECRET = 'a secret of the tests, longer than 32 bytes';
-export const HS256: AuthSettings = { ...NO_TOKENS, JWT_SECRET: SECRET };
+export const HS256: AuthConfig = { ...NO_TOKENS, JWT_SECRET: SECRET };
 
 /** The request id that makes two answers comparable to the byte. */
 export const REQUEST_ID = 'one-id-for-all';
@@ -37,7 +40,12 @@ type Test = Pick<typeof t, 'teardown'>;
 /** The steps of the pipeline that check credentials, alone. */
 export async function checkCredentials(
   app: FastifyInstance,
-  options: Parameters<typeof credentialsOf>[1],
+  {
+    settings,
+    ...options
+  }: Omit<Parameters<(typeof CredentialChecks)['create']>[1], 'settings'> & {
+    readonly settings: AuthConfig;
+  },
 ): Promise<void> {
   const { link } = options;
   const checkRevision = async () => {
@@ -48,7 +56,10 @@ export async function checkCredentials(
   problems(app);
   app.decorateRequest('context');
   app.addHook('onRequest', async (request, reply) => begin(request, reply));
-  const { check, checkScope } = await credentialsOf(app, options);
+  const { check, checkScope } = await CredentialChecks.create(app, {
+    ...options,
+    settings: authSettings(settings),
+  });
   app.addHook('onRequest', check);
   app.addHook('onRequest', checkScope);
 }
@@ -56,7 +67,7 @@ export async function checkCredentials(
 /** A listening application that checks credentials; its routes return principal and body. */
 export async function authApp(
   test: Test,
-  options: { readonly db: Kysely<Database>; readonly settings?: AuthSettings; link?: Link },
+  options: { readonly db: Kysely<Database>; readonly settings?: AuthConfig; link?: Link },
 ) {
   const app = fastify({ genReqId: requestIdOf });
   await checkCredentials(app, { ...options, settings: options.settings ?? NO_TOKENS });

@@ -1,3 +1,5 @@
+import { METHODS, PERIODS } from '../../../src/catalog/analytics.ts';
+import { COMPUTING, type OptionName } from '../../../src/contract/schemas/options.ts';
 import type { TestDatabase } from '../database/database.ts';
 import type { Service } from '../http/service.ts';
 import { SPECIFIED } from '../prices/specification.ts';
@@ -9,7 +11,7 @@ export interface PriceRequest {
   readonly options: object;
 }
 
-const TARGETS = {
+const TARGETS: Readonly<Partial<Record<OptionName, readonly (string | number)[]>>> = {
   currency: ['USD', 'EUR', 'CNY', 'jpy', 'KRW', 'SEK'],
   unitOfMeasure: ['t', 'kg', 'lb', 'Pound', 'kWh', 'mtu', 'cwt', 'troy ounce'],
   onUnconvertible: ['keep', 'omit', 'error'],
@@ -47,15 +49,15 @@ export function anyRequest(random: () => number): (values: ValuesByMarket) => Pr
       ...(chance(0.15) ? { strict: true } : {}),
     };
     for (const [name, values] of Object.entries(TARGETS)) {
-      if (chance(0.5)) options[name] = pick<string | number>(values);
+      if (chance(0.5)) options[name] = pick(values);
     }
     if (chance(0.3)) {
       options['aggregate'] = {
-        period: pick(['week', 'month', 'quarter', 'year']),
-        method: pick(['average', 'first', 'last', 'min', 'max']),
+        period: pick(PERIODS),
+        method: pick(METHODS),
       };
     }
-    const computes = ['currency', 'unitOfMeasure', 'aggregate'].some((name) => name in options);
+    const computes = COMPUTING.some((name) => name in options);
     if (!computes) delete options['decimals'];
     return options;
   };

@@ -1,4 +1,6 @@
 import fc from 'fast-check';
+import { METHODS, PERIODS } from '../../../src/catalog/analytics.ts';
+import { COMPUTING } from '../../../src/contract/schemas/options.ts';
 import type { SpecifiedMarket } from '../prices/specification.ts';
 
 /** Some currencies and units that the sample data have. */
@@ -100,7 +102,7 @@ const defined = (members: Members): Members =>
 /** Decimals go only with options that compute values. */
 const withoutNeedlessDecimals = (options: Members): Members => {
   const { decimals, ...rest } = options;
-  const computes = ['currency', 'unitOfMeasure', 'aggregate'].some((name) => name in rest);
+  const computes = COMPUTING.some((name) => name in rest);
   return computes ? options : rest;
 };
 
@@ -114,8 +116,8 @@ const analytics: fc.Arbitrary<Members> = fc
       onUnconvertible: fc.constantFrom('keep', 'omit', 'error'),
       decimals: fc.integer({ min: 0, max: 10 }),
       aggregate: fc.record({
-        period: fc.constantFrom('week', 'month', 'quarter', 'year'),
-        method: fc.constantFrom('average', 'first', 'last', 'min', 'max'),
+        period: fc.constantFrom(...PERIODS),
+        method: fc.constantFrom(...METHODS),
       }),
     },
     { requiredKeys: [] },

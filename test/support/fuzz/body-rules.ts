@@ -1,3 +1,4 @@
+import { COMPUTING, type OptionName } from '../../../src/contract/schemas/options.ts';
 import type { SpecifiedMarket } from '../prices/specification.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -65,34 +66,43 @@ const isAggregate = (value: unknown): boolean =>
 
 const isFlag = (value: unknown): boolean => typeof value === 'boolean';
 
-/** The validation rule of each option. */
-const OPTIONS: Readonly<Record<string, (value: unknown) => boolean>> = {
+const isIn = (least: number, most: number) => (value: unknown) =>
+  Number.isInteger(value) && Number(value) >= least && Number(value) <= most;
+
+/** The validation rule of each option of a JSON answer. */
+const OPTIONS: Readonly<Record<OptionName, (value: unknown) => boolean>> = {
   includeSeries: isFlag,
   includeSummary: isFlag,
   strict: isFlag,
   currency: isText(64),
   unitOfMeasure: isText(128),
   onUnconvertible: isOneOf('keep', 'omit', 'error'),
-  decimals: (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 10,
+  decimals: isIn(0, 10),
   aggregate: isAggregate,
   asOf: isPast,
   revision: (value) => typeof value === 'string' && /^[0-9a-z]{4,18}\.[0-9]{1,18}$/.test(value),
+  limit: isIn(1, 10_000),
+  // No random text is a cursor.
+  cursor: () => false,
+  lastObservations: isIn(1, 146_100),
+  decimalsAsText: isFlag,
+  columns: () => false,
+  layout: isOneOf('long'),
+  warnings: isOneOf('header'),
 };
-
-/** Options that compute values; without one of them `decimals` has nothing to round. */
-const COMPUTING = ['currency', 'unitOfMeasure', 'aggregate'];
 
 const optionsAreLegal = (options: Members): boolean =>
   Object.entries(options).every(
-    ([name, value]) => Object.hasOwn(OPTIONS, name) && OPTIONS[name]?.(value),
+    ([name, value]) => Object.hasOwn(OPTIONS, name) && OPTIONS[name as OptionName](value),
   ) &&
+  (!Object.hasOwn(options, 'lastObservations') || options['includeSeries'] === true) &&
   !(Object.hasOwn(options, 'asOf') && Object.hasOwn(options, 'revision')) &&
   (!Object.hasOwn(options, 'decimals') || COMPUTING.some((name) => Object.hasOwn(options, name)));
 
 /**
- * True if a body keeps the rules of the contract, section Request: written from its text, with
- * nothing of the service. It ignores rules that depend on the data: `strict`, `onUnconvertible`,
- * and which currencies, units and revisions there are.
+ * True if a body keeps the rules of the contract, section Request: written from its text, with only
+ * the names of the options from the service. It ignores rules that depend on the data: `strict`,
+ * `onUnconvertible`, and which currencies, units and revisions there are.
  */
 export function isLegalBody(market: SpecifiedMarket, body: unknown): boolean {
   if (!isObject(body)) return false;

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { OPTION_NAMES } from '../../../src/contract/schemas/options.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../prices/specification.ts';
 import {
   type FuzzedBody,
@@ -33,14 +34,10 @@ const UNUSUAL_NAMES = [
   'length',
 ];
 const MISSPELT = ['dateform', 'DateFrom', 'date_to', 'product', 'code', 'offset', 'currencies'];
-const OPTIONS = ['includeSeries', 'includeSummary', 'strict', 'currency', 'unitOfMeasure'].concat([
-  'onUnconvertible',
-  'decimals',
-  'aggregate',
-  'asOf',
-  'revision',
-]);
-const LEGAL = ['filters', 'options', 'dateFrom', 'dateTo', 'codes', ...OPTIONS];
+const LEGAL: readonly string[] = [
+  ...['filters', 'options', 'dateFrom', 'dateTo', 'codes'],
+  ...OPTION_NAMES,
+];
 const unusualName = fc.oneof(fc.constantFrom(...UNUSUAL_NAMES, ...MISSPELT), fc.string());
 
 /** Members of lists that a body may lack; breaking a rule of codes needs them gone. */

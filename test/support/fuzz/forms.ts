@@ -1,9 +1,17 @@
 import fc from 'fast-check';
-import type { Format } from '../../../src/contract/schemas/formats.ts';
+import { type Format, formatsOf } from '../../../src/contract/schemas/formats.ts';
+import { OPTION_NAMES, type OptionName, optionOf } from '../../../src/contract/schemas/options.ts';
 import type { Members, RequestBody } from './bodies.ts';
 
-const TABLES: readonly Format[] = ['csv', 'rows', 'parquet', 'arrow'];
-const TEXTS: readonly Format[] = ['json', 'ndjson', 'rows'];
+/** Good values of the options that other random bodies lack. */
+const VALUES: Readonly<Partial<Record<OptionName, fc.Arbitrary<unknown>>>> = {
+  lastObservations: fc.integer({ min: 1, max: 40 }),
+  limit: fc.integer({ min: 1, max: 4 }),
+  decimalsAsText: fc.boolean(),
+  columns: fc.constantFrom('all', 'short', 'code,date,mid', 'mid,currency,code'),
+  layout: fc.constantFrom('long', 'wide'),
+  warnings: fc.constantFrom('header', 'row'),
+};
 
 /** The revision of an answer, and the instant of its commit. */
 export interface KnownRevision {
@@ -13,15 +21,15 @@ export interface KnownRevision {
 
 /** Options of the form, the page and the revision of an answer, as far as a format has them. */
 function formOf(format: Format, { revision, asOf }: KnownRevision): fc.Arbitrary<Members> {
-  const columns = fc.constantFrom('all', 'short', 'code,date,mid', 'mid,currency,code');
+  const applying = OPTION_NAMES.filter((name) => formatsOf(name).includes(format));
   const arbitraries = {
-    lastObservations: fc.integer({ min: 1, max: 40 }),
-    limit: fc.integer({ min: 1, max: 4 }),
     past: fc.constantFrom({ revision }, { asOf }),
-    ...(TABLES.includes(format) ? { columns } : {}),
-    ...(['csv', 'rows'].includes(format) ? { layout: fc.constantFrom('long', 'wide') } : {}),
-    ...(['csv', 'ndjson'].includes(format) ? { warnings: fc.constantFrom('header', 'row') } : {}),
-    ...(TEXTS.includes(format) ? { decimalsAsText: fc.boolean() } : {}),
+    ...Object.fromEntries(
+      applying.flatMap((name) => {
+        const values = VALUES[name];
+        return values === undefined ? [] : [[name, values] as const];
+      }),
+    ),
   };
   return fc.record<Members>(arbitraries, { requiredKeys: [] });
 }
@@ -33,7 +41,7 @@ export const withForm = (
   known: KnownRevision,
 ): fc.Arbitrary<RequestBody> =>
   formOf(format, known).map(({ past, ...form }) => {
-    const needsSeries = 'lastObservations' in form || form['layout'] === 'wide';
+    const needsSeries = OPTION_NAMES.some((name) => name in form && optionOf(name).needsSeries);
     const combined: Members = {
       ...options,
       ...form,

@@ -1,6 +1,5 @@
 import { MARKETS, type Market } from '../../../src/catalog/markets.ts';
-import { convertedRequest } from '../../../src/contract/openapi/examples.ts';
-import { FORMATS } from '../../../src/contract/schemas/formats.ts';
+import { convertedRequest, FORMAT_EXAMPLES } from '../../../src/contract/openapi/examples.ts';
 import type { Reply, Service } from '../http/service.ts';
 import { FIELDS } from './specification.ts';
 
@@ -86,10 +85,14 @@ async function answersOf(service: Service, market: Market, asked: ExamplesByMark
   ]);
   const { request } = asked;
   const short = { ...request, options: { ...request.options, columns: 'short' } };
+  const byFormat: Record<string, unknown> = {};
+  for (const { format, media, shows } of FORMAT_EXAMPLES) {
+    const { text, json } = await ask(service, slug, shows === 'short' ? short : request, media);
+    byFormat[format] = json ?? text;
+  }
   return {
     converted: body(await ask(service, slug, convertedRequest(asked))),
-    csv: (await ask(service, slug, asked.request, 'text/csv')).text,
-    rows: (await ask(service, slug, short, FORMATS.rows.media)).json,
+    byFormat,
     values: { ...values, data: Object.fromEntries(some) },
   };
 }

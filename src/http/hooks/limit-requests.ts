@@ -20,10 +20,10 @@ const tooFast = ({ perMinute }: Rate, { resetSeconds }: RateDecision): Problem =
     headers: { 'retry-after': String(resetSeconds) },
   });
 
-const tooMany = (most: number): Problem =>
+const tooMany = (requestsMax: number): Problem =>
   new Problem(
     'too_many_concurrent_requests',
-    `At most ${most} requests at the same time; send the next when one is answered`,
+    `At most ${requestsMax} requests at the same time; send the next when one is answered`,
     { headers: { 'retry-after': '1' } },
   );
 

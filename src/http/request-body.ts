@@ -59,17 +59,17 @@ export class BodyBytes {
   /** @param bytesMax maximum size; the bytes of a larger body are discarded */
   constructor(
     request: IncomingMessage,
-    most: number,
+    bytesMax: number,
     budget = new ByteBudget(BODIES_BYTES_MAX),
     holder = '',
   ) {
-    this.#bytesMax = most;
+    this.#bytesMax = bytesMax;
     this.#budget = budget;
     this.#holder = holder;
     this.#contentLength = Number(request.headers['content-length'] ?? Number.NaN);
     // Avoids an unhandled rejection if the body is never read.
     this.whole.catch(() => {});
-    if (this.#contentLength > most) this.#fail(tooLarge(most));
+    if (this.#contentLength > bytesMax) this.#fail(tooLarge(bytesMax));
     request.on('data', (piece: Buffer) => this.#add(piece));
     request.on('end', () => {
       this.#end.resolve(this.#buffer.subarray(0, this.#length));
@@ -151,13 +151,13 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
  * could take a hundred times the size of the body.
  */
 export function receiveBody(
-  most: number,
+  bytesMax: number,
   holderOf: (request: FastifyRequest) => string,
 ): onRequestHookHandler {
   const budget = new ByteBudget(BODIES_BYTES_MAX);
   return (request, _reply, done) => {
     if (!hasBody(request.raw)) return done();
-    const body = new BodyBytes(request.raw, most, budget, holderOf(request));
+    const body = new BodyBytes(request.raw, bytesMax, budget, holderOf(request));
     request.context.body = body;
     request.context.work.onEnd(() => body.drop());
     // Node first parses the bytes that came with the head, often the complete body.
@@ -224,27 +224,26 @@ export const requireBody: preValidationHookHandler = ({ body, routeOptions }, _r
   done();
 };
 
-/** Settings of request bodies, named as in the environment. */
-interface BodySettings {
-  readonly JSON_DEPTH_MAX: number;
-  readonly BODY_BYTES_MAX: number;
+/** Limits of request bodies. */
+interface BodyLimits {
+  readonly depthMax: number;
+  readonly bytesMax: number;
 }
 
 /**
  * Accepts only `application/json` as request body. Routes get a `SentBody`, because its bytes are
  * the cache key of an answer.
  */
-export function jsonBody(app: FastifyInstance, settings: BodySettings): void {
+export function jsonBody(app: FastifyInstance, { depthMax, bytesMax }: BodyLimits): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/json',
     async (request: FastifyRequest, payload: IncomingMessage): Promise<SentBody> => {
-      const bytes = await (request.context.body ?? new BodyBytes(payload, settings.BODY_BYTES_MAX))
-        .whole;
+      const bytes = await (request.context.body ?? new BodyBytes(payload, bytesMax)).whole;
       // A long body takes milliseconds to parse and validate: at most one per event-loop turn.
       if (bytes.length > LONG_BYTES) await turn();
       checkMediaType(request);
-      return { bytes, parse: () => parseBody(bytes, settings.JSON_DEPTH_MAX) };
+      return { bytes, parse: () => parseBody(bytes, depthMax) };
     },
   );
 }
