@@ -10,7 +10,6 @@ import type { BannerData } from './banner.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
 import { isSet, ownSecret, withDevelopmentSecret } from './environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { requireFreePorts } from './ports.ts';
 
 const DEMO_NAME = 'demo';
 const DEMO_LIFETIME_MS = 24 * 3_600_000;
@@ -119,7 +118,6 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
 
 /** Returns the database of the settings, or starts and prepares the embedded one. */
 export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<Prepared> {
-  if (settings.DATABASE_URL === undefined) await requireFreePorts(settings);
   const chosen = await chooseDatabase(settings, (step) => {
     const action = step === 'starts' ? 'Starting PostgreSQL' : 'Using the running PostgreSQL';
     printStep(`${action} in ${settings.DATA_DIR}`);
