@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { FOLDER, MIGRATION_TABLE, migrationNames } from '../db/migrate/migrations.ts';
+import { MIGRATION_TABLE, migrationNames } from '../db/migrate/migrations.ts';
 import { ArchiveRefusal } from './manifest.ts';
 
 /** A table of archives. */
@@ -127,7 +127,7 @@ export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
  */
 export async function migrationsOf(driver: pg.ClientBase): Promise<string[]> {
   const { rows } = await driver.query<{ name: string }>(`select name from ${MIGRATION_TABLE}`);
-  const known = await migrationNames(FOLDER);
+  const known = await migrationNames();
   const names = rows.map((row) => row.name).sort();
   const unknown = names.filter((each) => !known.includes(each));
   if (unknown.length === 0) return names;

@@ -3,7 +3,7 @@ import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import { migrateUp } from '../db/migrate/migrate.ts';
-import { FOLDER, isAhead, migrationNames } from '../db/migrate/migrations.ts';
+import { isAhead } from '../db/migrate/migrations.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/migrate/roles.ts';
 import { examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
 import type { BannerData } from './banner.ts';
@@ -99,7 +99,7 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
   };
   const logins = Object.entries(passwords) as [Login, string][];
   // A newer version has granted the rights of its schema, which include those of this one.
-  if (!(await isAhead(client.db, await migrationNames(FOLDER)))) {
+  if (!(await isAhead(client.db))) {
     await applyRoles(client.db, ROLE_PREFIX, new Map(logins));
   }
   if (await lacksSamples(client.db)) {
