@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { BigIntStats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type pg from 'pg';
 import { escapeIdentifier } from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
@@ -27,7 +27,6 @@ import { ARCHIVED, type Column, migrationsOf, type Table, tablesOf } from './tab
 interface ArchiveFile {
   readonly entry: ManifestFile;
   readonly handle: FileHandle;
-  readonly stat: BigIntStats;
 }
 
 async function openFile(folder: string, entry: ManifestFile): Promise<ArchiveFile> {
@@ -35,8 +34,8 @@ async function openFile(folder: string, entry: ManifestFile): Promise<ArchiveFil
     if (error.code !== 'ENOENT') throw error;
     throw new ArchiveRefusal(`${entry.file} is missing from ${folder}`);
   });
-  const stat = await handle.stat({ bigint: true });
-  if (stat.isFile() && stat.size === BigInt(entry.bytes)) return { entry, handle, stat };
+  const stat = await handle.stat();
+  if (stat.isFile() && stat.size === entry.bytes) return { entry, handle };
   await handle.close();
   throw new ArchiveRefusal(
     `${entry.file} has ${stat.size} bytes; the manifest says ${entry.bytes}`,
@@ -63,37 +62,23 @@ async function openFiles(folder: string, manifest: Manifest): Promise<ArchiveFil
 }
 
 /**
- * Compares the SHA-256 of a file with the manifest.
- * @throws ArchiveRefusal if they differ
+ * Reads a file, and compares its SHA-256 with the manifest.
+ * @throws ArchiveRefusal at the end if they differ
  */
-async function checkSum(
-  file: ArchiveFile,
-  onBytes: (bytes: number) => void,
+async function* checkedBytes(
+  { entry, handle }: ArchiveFile,
   signal: AbortSignal | undefined,
-): Promise<void> {
+): AsyncGenerator<Buffer> {
   const hash = createHash('sha256');
-  for await (const bytes of chunksOf(file.handle)) {
+  for await (const bytes of chunksOf(handle)) {
     signal?.throwIfAborted();
     hash.update(bytes);
-    onBytes(bytes.length);
+    yield bytes;
   }
-  if (hash.digest('hex') === file.entry.sha256) return;
+  if (hash.digest('hex') === entry.sha256) return;
   throw new ArchiveRefusal(
-    `${file.entry.file} was changed after the export: its SHA-256 is not that of the manifest`,
+    `${entry.file} was changed after the export: its SHA-256 is not that of the manifest`,
   );
-}
-
-/**
- * Checks that a file has not changed since it was opened.
- * @throws ArchiveRefusal if it has
- */
-async function checkUnchanged({ entry, handle, stat }: ArchiveFile): Promise<void> {
-  const current = await handle.stat({ bigint: true });
-  const isSame =
-    current.size === stat.size &&
-    current.mtimeNs === stat.mtimeNs &&
-    current.ctimeNs === stat.ctimeNs;
-  if (!isSame) throw new ArchiveRefusal(`${entry.file} was changed while it was read`);
 }
 
 interface ImportRequest {
@@ -126,19 +111,15 @@ async function requireSchema(driver: pg.ClientBase, manifest: Manifest): Promise
     );
   }
   const tables = await tablesOf(driver);
-  return tables.map((table) => ({ ...table, columns: columnsIn(manifest, table) }));
+  for (const table of tables) requireColumns(manifest, table);
+  return tables;
 }
 
-/** The columns of a table in the order of its file. */
-function columnsIn(manifest: Manifest, { name, columns }: Table): Column[] {
+/** @throws ArchiveRefusal if a file has other columns than its table */
+function requireColumns(manifest: Manifest, { name, columns }: Table): void {
   const entry = manifest.files.find((each) => each.table === name);
-  const own = entry?.columns.map((column) =>
-    columns.find((each) => each.name === column.name && each.type === column.type),
-  );
-  const known = own?.filter((each) => each !== undefined) ?? [];
-  const isWhole = new Set(known).size === columns.length && own?.length === columns.length;
-  if (isWhole) return known;
-  const text = (all: readonly { name: string; type: string }[] = []): string =>
+  if (isDeepStrictEqual(entry?.columns, columns)) return;
+  const text = (all: readonly Column[] = []): string =>
     shown(all.map((each) => `${each.name} ${each.type}`));
   throw new ArchiveRefusal(
     `${entry?.file} has the columns ${text(entry?.columns)}, the table ${text(columns)}`,
@@ -149,21 +130,19 @@ async function checkSums({ request, files, manifest }: ImportRun): Promise<void>
   const total = manifest.files.reduce((sum, each) => sum + each.bytes, 0);
   let done = 0;
   for (const file of files) {
-    const onBytes = (bytes: number): void => {
-      done += bytes;
+    for await (const bytes of checkedBytes(file, request.signal)) {
+      done += bytes.length;
       request.onProgress?.({ item: `checking ${file.entry.file}`, done, total, unit: 'bytes' });
-    };
-    await checkSum(file, onBytes, request.signal);
+    }
   }
 }
 
-/** Reads a file and reports progress. */
+/** Reads a file again, which may have changed since, and reports progress. */
 async function* withProgress(
   { request, meter }: ImportRun,
   file: ArchiveFile,
 ): AsyncGenerator<Buffer> {
-  for await (const piece of chunksOf(file.handle)) {
-    request.signal?.throwIfAborted();
+  for await (const piece of checkedBytes(file, request.signal)) {
     meter.rows += lineEnds(piece);
     const done = Math.min(meter.rows, meter.total);
     request.onProgress?.({ item: file.entry.table, done, total: meter.total, unit: 'rows' });
@@ -215,7 +194,7 @@ async function requireRevisions(driver: pg.ClientBase): Promise<void> {
 }
 
 async function writeAll(run: ImportRun, tables: readonly Table[]): Promise<void> {
-  const { driver, manifest, files } = run;
+  const { driver, manifest } = run;
   await liftLimits(driver);
   await withoutTriggers(driver, async () => {
     await requireEmpty(driver);
@@ -225,7 +204,6 @@ async function writeAll(run: ImportRun, tables: readonly Table[]): Promise<void>
     await setSequences(driver);
     await restoreOwn(driver);
   });
-  for (const file of files) await checkUnchanged(file);
   const { rows } = await driver.query<{ epoch: string; revision: string }>(
     `select epoch, (select coalesce(max(number), 0) from revision)::text as revision from service`,
   );

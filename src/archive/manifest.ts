@@ -1,4 +1,4 @@
-import { open, readFile, rename } from 'node:fs/promises';
+import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import Value from 'typebox/value';
@@ -126,13 +126,7 @@ export const MANIFEST_PART = `${MANIFEST_FILE}.part`;
 /** Writes the manifest atomically, as the last file of an archive. */
 export async function writeManifest(folder: string, manifest: Manifest): Promise<void> {
   const part = join(folder, MANIFEST_PART);
-  const handle = await open(part, 'w');
-  try {
-    await handle.writeFile(`${JSON.stringify(manifest, null, 2)}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await writeFile(part, `${JSON.stringify(manifest, null, 2)}\n`, { flush: true });
   await syncFolder(folder);
   await rename(part, join(folder, MANIFEST_FILE));
   await syncFolder(folder);

@@ -23,26 +23,6 @@ export async function requireEmpty(driver: pg.ClientBase): Promise<void> {
   );
 }
 
-/** SQL of each value of `pg_trigger.tgenabled`. */
-const TRIGGER_STATES: Readonly<Record<string, string>> = {
-  O: 'enable',
-  A: 'enable always',
-  R: 'enable replica',
-  D: 'disable',
-};
-
-interface Trigger {
-  readonly table: string;
-  readonly name: string;
-  readonly state: string;
-}
-
-const TRIGGERS = `
-  select c.relname as table, t.tgname as name, t.tgenabled as state
-  from pg_trigger t join pg_class c on c.oid = t.tgrelid
-  where t.tgrelid = any (select to_regclass(quote_ident(name)) from unnest($1::text[]) as u (name))
-    and not t.tgisinternal`;
-
 /**
  * Runs work with disabled triggers, which would give the rows a new revision. The transaction has
  * exclusive locks on the tables meanwhile; constraints still apply.
@@ -51,15 +31,14 @@ export async function withoutTriggers(
   driver: pg.ClientBase,
   work: () => Promise<void>,
 ): Promise<void> {
-  const { rows } = await driver.query<Trigger>(TRIGGERS, [NAMES]);
-  for (const name of NAMES) {
-    await driver.query(`alter table ${escapeIdentifier(name)} disable trigger user`);
-  }
+  const setTriggers = async (action: 'disable' | 'enable'): Promise<void> => {
+    for (const name of NAMES) {
+      await driver.query(`alter table ${escapeIdentifier(name)} ${action} trigger user`);
+    }
+  };
+  await setTriggers('disable');
   await work();
-  for (const { table, name, state } of rows) {
-    const trigger = `${TRIGGER_STATES[state]} trigger ${escapeIdentifier(name)}`;
-    await driver.query(`alter table ${escapeIdentifier(table)} ${trigger}`);
-  }
+  await setTriggers('enable');
 }
 
 /** Deletes the rows of migrations, which the archive replaces, and detaches scopes from markets. */

@@ -1,10 +1,5 @@
 import type pg from 'pg';
-import {
-  FOLDER,
-  MIGRATION_LOCK_TABLE,
-  MIGRATION_TABLE,
-  migrationNames,
-} from '../db/migrate/migrations.ts';
+import { MIGRATION_TABLE, migrationNames } from '../db/migrate/migrations.ts';
 import { ArchiveRefusal } from './manifest.ts';
 
 /** A table of archives. */
@@ -71,21 +66,6 @@ export const ARCHIVED: readonly ArchivedTable[] = [
   filtered('load_coverage', (markets) => `(price_id is null or ${ofPrices(markets)})`),
 ];
 
-/** Tables that archives exclude, with the reason. */
-export const EXCLUDED_TABLES: Readonly<Record<string, string>> = {
-  api_key: 'credentials belong to one installation',
-  api_key_scope: 'credentials belong to one installation',
-  key_use: 'credentials belong to one installation',
-  key_audit: 'credentials belong to one installation',
-  rate_usage: 'counts of running services are meaningless later',
-  write_lock: 'has no rows',
-  seal_lock: 'has no rows',
-  access_scope: 'written by the migrate command',
-  [MIGRATION_TABLE]: 'the manifest names the migrations',
-  [MIGRATION_LOCK_TABLE]: 'the manifest names the migrations',
-  migration_file: 'the manifest names the migrations',
-};
-
 /** Tables with rows from migrations, which an import replaces. */
 export const MIGRATED_TABLES: readonly string[] = ['service', 'market'];
 
@@ -147,7 +127,7 @@ export async function tablesOf(driver: pg.ClientBase): Promise<Table[]> {
  */
 export async function migrationsOf(driver: pg.ClientBase): Promise<string[]> {
   const { rows } = await driver.query<{ name: string }>(`select name from ${MIGRATION_TABLE}`);
-  const known = await migrationNames(FOLDER);
+  const known = await migrationNames();
   const names = rows.map((row) => row.name).sort();
   const unknown = names.filter((each) => !known.includes(each));
   if (unknown.length === 0) return names;

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { type Health, healthOf } from './health.ts';
 import { Link, type LinkOptions } from './link/link.ts';
 import { SocketClient } from './link/socket-client.ts';
-import { type Reads, readsOf } from './reads.ts';
+import { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
 
 /**
@@ -189,7 +189,7 @@ export function openClient(options: ClientOptions): Client {
     // Runs a revision check as well.
     onAnswer: () => void health.refresh(),
   });
-  const reads = readsOf({
+  const reads = new Reads({
     pool,
     epochOf,
     link,

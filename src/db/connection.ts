@@ -21,19 +21,20 @@ export interface Connection {
   readonly pool: pg.Pool;
 }
 
+/** A Kysely handle whose statements a function runs. */
+export function kyselyOver(query: pg.PoolClient['query']): Kysely<Database> {
+  const connect = async () => ({ query, release: () => {} });
+  const pool = { options: {}, connect, end: async () => {} };
+  return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+}
+
 /** Runs work on one connection. It is closed if the work fails, since it may be inside a COPY. */
 export async function withConnection<T>(
   pool: pg.Pool,
   work: (connection: Connection) => Promise<T>,
 ): Promise<T> {
   const driver = await pool.connect();
-  const query: pg.PoolClient['query'] = driver.query.bind(driver);
-  const single = {
-    options: {},
-    connect: async () => ({ query, release: () => {} }),
-    end: async () => {},
-  };
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: single }) });
+  const db = kyselyOver(driver.query.bind(driver));
   let hasFailed = true;
   try {
     const result = await work({ db, driver, pool });

@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
@@ -39,13 +39,13 @@ const REFERENCE = [
 ];
 
 // Row ids differ between databases; slugs do not.
-const DIMENSION_SLUGS = ['priceCategory', 'frequency', ...fieldsOfDimensions()]
+const DIMENSION_SLUGS = [
+  'priceCategory',
+  'frequency',
+  ...Object.values(DIMENSIONS).map(({ field }) => field),
+]
   .map((field) => `(select slug from dimension_value where id = p.${columnName(field)})`)
   .join(', ');
-
-function fieldsOfDimensions(): string[] {
-  return Object.values(DIMENSIONS).map(({ field }) => field);
-}
 
 const pricesOf = (marketId: number): string => `
   select p.code, p.price_type, c.iso, u.slug, d.slug, p.name, p.short_name, p.specification,
@@ -60,6 +60,13 @@ const pointsOf = (priceIds: readonly number[]): string => `
     join price p on p.id = requested.id join series s on s.price_id = p.id
   order by requested.position, s.date`;
 
+function* statementsOf(marketId: number, priceIds: readonly number[]): Generator<string> {
+  yield pricesOf(marketId);
+  for (let at = 0; at < priceIds.length; at += PRICES_AT_ONCE) {
+    yield pointsOf(priceIds.slice(at, at + PRICES_AT_ONCE));
+  }
+}
+
 const baseOf = (source: string): string => `
   select c.iso from fx_source s join currency c on c.id = s.base_currency_id
   where s.slug = '${source}'`;
@@ -68,57 +75,27 @@ const ratesOf = (source: string): string => `
   select c.iso, r.date, r.rate from fx_rate r join currency c on c.id = r.currency_id
   where r.source = '${source}' order by c.iso collate "C", r.date`;
 
-/** Hashes the parts one after another on one connection, inside one snapshot. */
-class PartHasher {
-  private readonly driver: pg.PoolClient;
-  private readonly signal: AbortSignal | undefined;
-
-  constructor(driver: pg.PoolClient, signal: AbortSignal | undefined) {
-    this.driver = driver;
-    this.signal = signal;
-  }
-
-  async reference(): Promise<PartHash> {
-    const hash = createHash('sha256');
-    let values = 0;
-    for (const statement of REFERENCE) values += await this.add(hash, statement);
-    return { part: 'reference', hash: hash.digest('hex'), values, prices: null };
-  }
-
-  async market(id: number, part: string): Promise<PartHash> {
-    const hash = createHash('sha256');
-    const prices = await this.add(hash, pricesOf(id));
-    const { rows } = await this.driver.query<{ id: number }>(
-      'select id from price where market_id = $1 order by code collate "C"',
-      [id],
-    );
-    const ids = rows.map((row) => row.id);
-    let values = 0;
-    for (let at = 0; at < ids.length; at += PRICES_AT_ONCE) {
-      values += await this.add(hash, pointsOf(ids.slice(at, at + PRICES_AT_ONCE)));
-    }
-    return { part, hash: hash.digest('hex'), values, prices };
-  }
-
-  async rates(source: string): Promise<PartHash> {
-    const hash = createHash('sha256');
-    await this.add(hash, baseOf(source));
-    const values = await this.add(hash, ratesOf(source));
-    return { part: `fx:${source}`, hash: hash.digest('hex'), values, prices: null };
-  }
-
-  /** Adds the rows of a statement in the format of COPY. Returns their number. */
-  private async add(hash: Hash, statement: string): Promise<number> {
-    const stream = this.driver.query(copyTo(`copy (${statement}) to stdout`));
+/**
+ * Hashes the rows of statements in the format of COPY.
+ * @returns the number of rows of each statement
+ */
+async function hashed(driver: pg.PoolClient, statements: Iterable<string>, signal?: AbortSignal) {
+  const hash = createHash('sha256');
+  const counts: number[] = [];
+  for (const statement of statements) {
+    const stream = driver.query(copyTo(`copy (${statement}) to stdout`));
     for await (const chunk of stream) {
-      this.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       hash.update(chunk as Buffer);
     }
     // Separates statements: a row that moves into the next statement changes the hash.
     hash.update('\\.\n');
-    return stream.rowCount;
+    counts.push(stream.rowCount);
   }
+  return { hash: hash.digest('hex'), counts };
 }
+
+const sum = (counts: readonly number[]): number => counts.reduce((all, each) => all + each, 0);
 
 /**
  * Hashes the current data: reference data, prices with all attributes, low, mid and high of each
@@ -129,12 +106,24 @@ class PartHasher {
 export const contentHash = ({ pool }: Client, signal?: AbortSignal): Promise<ContentHash> =>
   withConnection(pool, async ({ driver }) => {
     await driver.query('begin isolation level repeatable read read only');
-    const hasher = new PartHasher(driver, signal);
-    const parts = [await hasher.reference()];
-    const markets = await driver.query<{ id: number; slug: string }>('select id, slug from market');
-    for (const { id, slug } of markets.rows) parts.push(await hasher.market(id, slug));
+    const reference = await hashed(driver, REFERENCE, signal);
+    const parts: PartHash[] = [
+      { part: 'reference', hash: reference.hash, values: sum(reference.counts), prices: null },
+    ];
+    const markets = await driver.query<{ slug: string; id: number; prices: number[] }>(
+      `select slug, id, array(select p.id from price p where p.market_id = m.id
+        order by p.code collate "C") as prices from market m`,
+    );
+    for (const { slug, id, prices: ids } of markets.rows) {
+      const { hash, counts } = await hashed(driver, statementsOf(id, ids), signal);
+      const [prices = 0, ...values] = counts;
+      parts.push({ part: slug, hash, values: sum(values), prices });
+    }
     const sources = await driver.query<{ slug: string }>('select slug from fx_source');
-    for (const { slug } of sources.rows) parts.push(await hasher.rates(slug));
+    for (const { slug } of sources.rows) {
+      const { hash, counts } = await hashed(driver, [baseOf(slug), ratesOf(slug)], signal);
+      parts.push({ part: `fx:${slug}`, hash, values: counts[1] ?? 0, prices: null });
+    }
     await driver.query('commit');
     parts.sort((a, b) => (a.part < b.part ? -1 : 1));
     const whole = createHash('sha256');

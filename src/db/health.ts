@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
 import { instantOf } from './instant.ts';
 import type { Link } from './link/link.ts';
@@ -72,10 +73,8 @@ export function healthOf(reads: Reads, link: Link): Health {
     current: async () => {
       link.start();
       if (last === null) {
-        const timeout = Promise.withResolvers<void>();
-        const timer = setTimeout(timeout.resolve, FIRST_READ_TIMEOUT_MS);
-        await Promise.race([link.firstCheck.then(() => reading), timeout.promise]);
-        clearTimeout(timer);
+        const timeout = pause(FIRST_READ_TIMEOUT_MS, undefined, { ref: false });
+        await Promise.race([link.firstCheck.then(() => reading), timeout]);
       }
       return cached() ?? DOWN;
     },

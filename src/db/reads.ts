@@ -1,47 +1,17 @@
 import { hash } from 'node:crypto';
-import { Kysely, PostgresDialect } from 'kysely';
+import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 
 import { type Release, Semaphore } from '../std/semaphore.ts';
+import { kyselyOver } from './connection.ts';
 import { DatabaseFailure, isServerError, isTransient } from './failures.ts';
 import type { Link } from './link/link.ts';
-import { AnswerTimeout } from './link/timeout.ts';
+import { withTimeout } from './link/timeout.ts';
 import { Retries } from './retry.ts';
 import type { Database } from './schema.ts';
 import { untilAborted } from './shared-work.ts';
-
-/**
- * Reads of the service: single statements, each on any connection of the pool. A statement that is
- * aborted or times out is cancelled in the database, and its connection is closed.
- */
-export interface Reads {
-  /** A handle whose statements are cancelled on abort; without a signal only by their timeout. */
-  db(signal?: AbortSignal): Kysely<Database>;
-  /**
-   * Runs one statement through the driver.
-   * @param isUntimed true if the answer to the client may have begun, as for `copy`
-   */
-  query<Row extends pg.QueryResultRow>(
-    query: pg.QueryConfig,
-    signal?: AbortSignal,
-    isUntimed?: boolean,
-  ): Promise<readonly Row[]>;
-  /**
-   * Streams the bytes of a COPY TO STDOUT through `read`, and returns its result.
-   * @param read called again for each retry
-   */
-  copy<T>(
-    statement: string,
-    read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
-    signal?: AbortSignal,
-  ): Promise<T>;
-  /** Numbers of statements that run, and that wait for a connection. */
-  readonly slots: { readonly inUse: number; readonly waiting: number };
-  /** Number of retries so far. */
-  readonly retries: { readonly count: number };
-}
 
 interface ReadsOptions {
   readonly pool: pg.Pool;
@@ -116,33 +86,12 @@ const NO_SIGNAL = new AbortController().signal;
 const busy = (): DatabaseFailure =>
   new DatabaseFailure('busy', 'Every connection to the database is busy; try again shortly');
 
-/** Waits for work. Abandons it when a signal aborts, or after a timeout. */
-function untilDone<T>(
-  work: Promise<T>,
-  signals: readonly AbortSignal[],
-  abandon: () => void,
-  timeoutMs = 0,
-): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      for (const each of signals) each.removeEventListener('abort', abort);
-    };
-    const fail = (reason: unknown): void => {
-      end();
-      abandon();
-      reject(reason);
-    };
-    const abort = (): void => fail(signals.find((each) => each.aborted)?.reason);
-    const timeOut = (): void => fail(new AnswerTimeout('the database does not respond'));
-    const timer = timeoutMs > 0 ? setTimeout(timeOut, timeoutMs) : undefined;
-    for (const each of signals) each.addEventListener('abort', abort, { once: true });
-    work.then(resolve, reject).finally(end);
-    if (signals.some((each) => each.aborted)) abort();
-  });
-}
-
-class PooledReads implements Reads {
+/**
+ * Reads of the service: single statements, each on any connection of the pool. A statement that is
+ * aborted or times out is cancelled in the database, and its connection is closed.
+ */
+export class Reads {
+  /** Counts statements that run, and that wait for a connection. */
   readonly slots: Semaphore;
   readonly retries: Retries;
   /** Signals of requests with an answered statement. */
@@ -159,21 +108,30 @@ class PooledReads implements Reads {
     this.#shared = this.#handle(NO_SIGNAL);
   }
 
+  /** A handle whose statements are cancelled on abort; without a signal only by their timeout. */
   db(signal?: AbortSignal): Kysely<Database> {
     return signal ? this.#handle(signal) : this.#shared;
   }
 
+  /**
+   * Runs one statement through the driver.
+   * @param isUntimed true if the answer to the client may have begun, as for `copy`
+   */
   async query<Row extends pg.QueryResultRow>(
     query: pg.QueryConfig,
     signal = NO_SIGNAL,
     isUntimed = false,
-  ) {
+  ): Promise<readonly Row[]> {
     const kind = isUntimed ? UNTIMED : USUAL;
     const work: StatementWork<pg.QueryResult<Row>> = (client) => client.query<Row>(query);
     const { rows } = await this.#run(work, signal, kind);
     return rows;
   }
 
+  /**
+   * Streams the bytes of a COPY TO STDOUT through `read`, and returns its result.
+   * @param read called again for each retry
+   */
   copy<T>(
     statement: string,
     read: (chunks: AsyncIterable<Buffer>) => Promise<T>,
@@ -190,9 +148,7 @@ class PooledReads implements Reads {
       const config = { ...(name === undefined ? {} : { name }), text, values: [...values] };
       return this.#run((client) => client.query(config), signal);
     };
-    const session = { query, release: () => {} } as unknown as pg.PoolClient;
-    const pool = { options: {}, connect: async () => session, end: async () => {} };
-    return new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+    return kyselyOver(query as pg.PoolClient['query']);
   }
 
   async #run<T>(work: StatementWork<T>, signal: AbortSignal, kind = USUAL): Promise<T> {
@@ -251,9 +207,10 @@ class PooledReads implements Reads {
     const { pool, link, epochOf } = this.#options;
     for (;;) {
       const connecting = pool.connect();
-      const client = await untilDone(connecting, [signal, link.outageSignal], () => {
+      const client = await untilAborted(connecting, signal, link.outageSignal).catch((error) => {
         // The connection may be made after the abort.
         connecting.then((late) => late.release()).catch(() => {});
+        throw error;
       });
       if (epochOf(client) === link.epoch) return client;
       client.release(true);
@@ -268,17 +225,14 @@ class PooledReads implements Reads {
   ) {
     const { link, answerMs } = this.#options;
     let isUnusable = false;
-    const abandon = (): void => {
-      isUnusable = true;
-    };
     try {
-      const signals = [signal, link.outageSignal];
-      const answer = await untilDone(work(client), signals, abandon, answerMs);
+      const running = answerMs > 0 ? withTimeout(work(client), answerMs) : work(client);
+      const answer = await untilAborted(running, signal, link.outageSignal);
       link.reportAnswer();
       return answer;
     } catch (error) {
       // The rest of a COPY may still be in the socket.
-      isUnusable ||= isCopy || !isServerError(error);
+      isUnusable = isCopy || !isServerError(error);
       throw error;
     } finally {
       // Destroys the socket of a running statement; client_connection_check_interval ends it.
@@ -286,6 +240,3 @@ class PooledReads implements Reads {
     }
   }
 }
-
-/** Creates reads over the connections of a pool. */
-export const readsOf = (options: ReadsOptions): Reads => new PooledReads(options);

@@ -3,32 +3,10 @@ import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
 /** The revision that wrote a row, set by a default and triggers. */
 type Revision = ColumnType<string, never, never>;
 
-interface ServiceRow {
-  id: GeneratedAlways<number>;
-  epoch: string;
-  /** Number of changes of API keys, counted by triggers. */
-  keys_version: GeneratedAlways<string>;
-  /** Id of the last change. */
-  keys_change_id: GeneratedAlways<string>;
-}
-
 interface MarketRow {
   id: GeneratedAlways<number>;
   slug: string;
   name: string;
-}
-
-interface RevisionRow {
-  number: string;
-  committed_at: string;
-  reason: string;
-  /** Identifies the commit even if its number is reused. */
-  commit_id: GeneratedAlways<string>;
-}
-
-interface RevisionScope {
-  scope: string;
-  revision: string;
 }
 
 export interface Currency {
@@ -139,15 +117,6 @@ interface FxSource {
   is_sample: Generated<boolean>;
 }
 
-interface FxRate {
-  source: string;
-  currency_id: number;
-  date: string;
-  rate: string;
-  batch_id: number | null;
-  revision: Revision;
-}
-
 interface LoadBatch {
   id: GeneratedAlways<number>;
   format: string;
@@ -173,14 +142,6 @@ interface LoadBatch {
   prices_removed: Generated<number>;
   undoes: Generated<number | null>;
   undone_by: GeneratedAlways<number | null>;
-}
-
-interface LoadCoverage {
-  batch_id: number;
-  price_id: number | null;
-  currency_id: number | null;
-  first_date: string;
-  last_date: string;
 }
 
 interface AccessScope {
@@ -226,14 +187,9 @@ interface KeyAudit {
   reason: string | null;
 }
 
-/** A superseded row of a versioned table. */
-type History<T> = T & { revision_to: string };
-
+/** The tables that statements of Kysely's query builder use. */
 export interface Database {
-  service: ServiceRow;
   market: MarketRow;
-  revision: RevisionRow;
-  revision_scope: RevisionScope;
   currency: Currency;
   unit_of_measure: UnitOfMeasure;
   dimension_value: DimensionValue;
@@ -241,15 +197,12 @@ export interface Database {
   price: PriceRow;
   series: Series;
   fx_source: FxSource;
-  fx_rate: FxRate;
   load_batch: LoadBatch;
-  load_coverage: LoadCoverage;
   access_scope: AccessScope;
   api_key: ApiKey;
   api_key_scope: ApiKeyScope;
   key_use: KeyUse;
   key_audit: KeyAudit;
-  series_history: History<Series>;
-  price_history: History<PriceRow>;
-  fx_rate_history: History<FxRate>;
+  /** Superseded rows. */
+  price_history: PriceRow & { revision_to: string };
 }

@@ -60,15 +60,17 @@ export function sharedNextRun<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * Waits for shared work. An aborted signal ends the wait, not the work.
+ * Waits for work. The first aborted signal ends the wait, not the work.
  * @throws the errors of the work, and the reason of the signal
  */
-export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export function untilAborted<T>(work: Promise<T>, ...signals: AbortSignal[]): Promise<T> {
   return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    const end = (): void => signal.removeEventListener('abort', abort);
-    signal.addEventListener('abort', abort, { once: true });
+    const abort = (): void => reject(signals.find((each) => each.aborted)?.reason);
+    const end = (): void => {
+      for (const each of signals) each.removeEventListener('abort', abort);
+    };
+    for (const each of signals) each.addEventListener('abort', abort, { once: true });
     work.then(resolve, reject).finally(end);
-    if (signal.aborted) abort();
+    if (signals.some((each) => each.aborted)) abort();
   });
 }

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import type { QueueGroup, Release } from '../std/semaphore.ts';
+import { type QueueGroup, type Release, releaseOnce } from '../std/semaphore.ts';
 import { Buckets, type Rate, type RateDecision } from './bucket.ts';
 import { Gate, type GateBounds } from './gate.ts';
 
@@ -49,14 +49,11 @@ export class Concurrency {
     const running = this.#running.get(name) ?? 0;
     if (runningMax > 0 && running >= runningMax) return null;
     this.#running.set(name, running + 1);
-    let isHeld = true;
-    return () => {
-      if (!isHeld) return;
-      isHeld = false;
+    return releaseOnce(() => {
       const left = (this.#running.get(name) ?? 1) - 1;
       if (left === 0) this.#running.delete(name);
       else this.#running.set(name, left);
-    };
+    });
   }
 }
 
@@ -119,13 +116,8 @@ export class Limits {
   /** Limits of a principal: its own, with the settings as defaults. */
   effective(own: KeyLimits | null): PrincipalLimits {
     const usual = this.#settings.principal;
-    const rate =
-      own?.perMinute == null ? usual : { perMinute: own.perMinute, burst: own.burst ?? 1 };
-    return {
-      perMinute: rate.perMinute,
-      burst: rate.burst,
-      concurrent: own?.concurrent ?? usual.concurrent,
-    };
+    const rate = own?.perMinute == null ? {} : { perMinute: own.perMinute, burst: own.burst ?? 1 };
+    return { ...usual, ...rate, concurrent: own?.concurrent ?? usual.concurrent };
   }
 
   /** Counts one request of a principal; null without a rate limit. */

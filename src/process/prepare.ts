@@ -3,14 +3,13 @@ import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import { migrateUp } from '../db/migrate/migrate.ts';
-import { FOLDER, isAhead, migrationNames } from '../db/migrate/migrations.ts';
+import { isAhead } from '../db/migrate/migrations.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/migrate/roles.ts';
 import { examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
 import type { BannerData } from './banner.ts';
 import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
 import { isSet, ownSecret, withDevelopmentSecret } from './environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
-import { requireFreePorts } from './ports.ts';
 
 const DEMO_NAME = 'demo';
 const DEMO_LIFETIME_MS = 24 * 3_600_000;
@@ -100,7 +99,7 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
   };
   const logins = Object.entries(passwords) as [Login, string][];
   // A newer version has granted the rights of its schema, which include those of this one.
-  if (!(await isAhead(client.db, await migrationNames(FOLDER)))) {
+  if (!(await isAhead(client.db))) {
     await applyRoles(client.db, ROLE_PREFIX, new Map(logins));
   }
   if (await lacksSamples(client.db)) {
@@ -119,7 +118,6 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
 
 /** Returns the database of the settings, or starts and prepares the embedded one. */
 export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<Prepared> {
-  if (settings.DATABASE_URL === undefined) await requireFreePorts(settings);
   const chosen = await chooseDatabase(settings, (step) => {
     const action = step === 'starts' ? 'Starting PostgreSQL' : 'Using the running PostgreSQL';
     printStep(`${action} in ${settings.DATA_DIR}`);

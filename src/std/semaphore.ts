@@ -1,6 +1,16 @@
 /** Releases a permit; a second call does nothing. */
 export type Release = () => void;
 
+/** Makes a release whose second call does nothing. */
+export function releaseOnce(release: () => void): Release {
+  let isHeld = true;
+  return () => {
+    if (!isHeld) return;
+    isHeld = false;
+    release();
+  };
+}
+
 /** Bounds of a queue. */
 export interface QueueBounds {
   readonly waitingMax: number;
@@ -22,11 +32,6 @@ const INTERRUPTION_MS_MIN = 1_000;
 /** Duration of a check from which the dependency was interrupted, although it answered. */
 const SILENT_MS = 100;
 
-interface QueueGroupOptions {
-  /** Checks whether an interruption has begun; null if the last answer is recent. */
-  readonly verify?: () => Promise<void> | null;
-}
-
 /**
  * The queues for one dependency, such as the database. An interruption of the dependency stops the
  * clocks of its queues. Afterwards the waiters are a backlog, not overload: wider bounds apply
@@ -34,7 +39,7 @@ interface QueueGroupOptions {
  * the length of the interruption and from the rate of admissions before it.
  */
 export class QueueGroup {
-  readonly #options: QueueGroupOptions;
+  readonly #check: () => Promise<void> | null;
   readonly #queues = new Set<Semaphore>();
   #isAway = false;
   #isDown = false;
@@ -44,8 +49,9 @@ export class QueueGroup {
   /** Work after which the dependency can serve its full load again; null if there is none. */
   #recovery: Promise<unknown> | null = null;
 
-  constructor(options: QueueGroupOptions = {}) {
-    this.#options = options;
+  /** @param check checks whether an interruption has begun; null if the last answer is recent */
+  constructor(check: () => Promise<void> | null = () => null) {
+    this.#check = check;
   }
 
   /** True during an interruption: no permits are granted, and all clocks are stopped. */
@@ -135,7 +141,7 @@ export class QueueGroup {
    */
   verify(): Promise<void> | null {
     const begunMs = performance.now();
-    const verified = this.#options.verify?.() ?? null;
+    const verified = this.#check();
     if (verified === null) return null;
     return verified.then(() => {
       const ms = performance.now() - begunMs;
@@ -285,13 +291,10 @@ export class Semaphore {
   reserve(): Release | null {
     if (this.isFull) return null;
     this.#reserved += 1;
-    let isHeld = true;
-    return () => {
-      if (!isHeld) return;
-      isHeld = false;
+    return releaseOnce(() => {
       this.#reserved -= 1;
       if (this.backlog === 0) this.#group.settle();
-    };
+    });
   }
 
   /** Acquires a permit without waiting, even if it is reserved; null if none is free. */
@@ -299,13 +302,10 @@ export class Semaphore {
     if (!this.#isFree()) return null;
     this.#inUse += 1;
     this.#meter.count();
-    let isHeld = true;
-    return () => {
-      if (!isHeld) return;
-      isHeld = false;
+    return releaseOnce(() => {
       this.#inUse -= 1;
       this.#fill();
-    };
+    });
   }
 
   /**

@@ -29,23 +29,20 @@ const USED_REVISIONS = VERSIONED.flatMap(({ table }) => [
   .map((query) => `(${query} group by 1, 2)`)
   .join(' union all ');
 
+/** The column from which the scope of a row follows, the scope, and what it joins. */
+const SCOPES: Readonly<Record<string, readonly [column: string, scope: string, joined: string]>> = {
+  price: ['market_id', 'm.slug', `join market m on m.id = v.market_id`],
+  series: [
+    'price_id',
+    'm.slug',
+    `join ${ANY_PRICE} p on p.id = v.price_id join market m on m.id = p.market_id`,
+  ],
+  fx_rate: ['source', `'fx:' || v.source`, ''],
+};
+
 /** The revisions of a versioned table with their scopes. */
 const scopesOf = ({ table }: Versioned): string => {
-  const scopes: Readonly<Record<string, readonly [string, string]>> = {
-    price: ['m.slug', `join market m on m.id = v.market_id`],
-    series: [
-      'm.slug',
-      `join ${ANY_PRICE} p on p.id = v.price_id join market m on m.id = p.market_id`,
-    ],
-    fx_rate: [`'fx:' || v.source`, ''],
-  };
-  const [scope, joined] = scopes[table] ?? [`'reference'`, ''];
-  const columns: Readonly<Record<string, string>> = {
-    price: 'market_id',
-    series: 'price_id',
-    fx_rate: 'source',
-  };
-  const column = columns[table] ?? '1';
+  const [column, scope, joined] = SCOPES[table] ?? ['1', `'reference'`, ''];
   return `
   select distinct ${scope} as scope, v.revision
   from (

@@ -1,7 +1,23 @@
 import t from 'tap';
-import { ARCHIVED, EXCLUDED_TABLES, MIGRATED_TABLES, tablesOf } from '../../src/archive/tables.ts';
+import { ARCHIVED, MIGRATED_TABLES, tablesOf } from '../../src/archive/tables.ts';
+import { MIGRATION_LOCK_TABLE, MIGRATION_TABLE } from '../../src/db/migrate/migrations.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { inTransaction } from '../support/database/minimal-data.ts';
+
+/** Tables that archives exclude, with the reason. */
+const EXCLUDED_TABLES: Readonly<Record<string, string>> = {
+  api_key: 'credentials belong to one installation',
+  api_key_scope: 'credentials belong to one installation',
+  key_use: 'credentials belong to one installation',
+  key_audit: 'credentials belong to one installation',
+  rate_usage: 'counts of running services are meaningless later',
+  write_lock: 'has no rows',
+  seal_lock: 'has no rows',
+  access_scope: 'written by the migrate command',
+  [MIGRATION_TABLE]: 'the manifest names the migrations',
+  [MIGRATION_LOCK_TABLE]: 'the manifest names the migrations',
+  migration_file: 'the manifest names the migrations',
+};
 
 t.test('every table is carried by an archive, or left out for a reason', async (t) => {
   const { pool } = await testDatabase(t);
@@ -11,7 +27,7 @@ t.test('every table is carried by an archive, or left out for a reason', async (
   t.same(
     rows.map(({ name }) => name).sort(),
     known.toSorted(),
-    'a new table belongs into ARCHIVED or EXCLUDED_TABLES of src/archive/tables.ts',
+    'a new table belongs into ARCHIVED of src/archive/tables.ts, or into EXCLUDED_TABLES',
   );
   t.equal(new Set(known).size, known.length, 'and into one of them');
 });

@@ -84,7 +84,7 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
   const page = async (market: string, after: number | string, limit: number) => {
     statements.length = 0;
     const position = typeof after === 'string' ? after : await positionOf(database, after);
-    const reads = { ...client.reads, db: () => db };
+    const reads = Object.create(client.reads, { db: { value: () => db } });
     const sources = { reads, references: referenceReader(1) };
     const { changes, next } = await readPage(sources, {
       markets: [market],

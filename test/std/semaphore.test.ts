@@ -167,7 +167,7 @@ t.test('a database that is back and too slow for its backlog is overload', async
 });
 
 t.test('no time limit ends before it is known that the database is still there', async (t) => {
-  const group: QueueGroup = new QueueGroup({ verify: async () => group.pause() });
+  const group: QueueGroup = new QueueGroup(async () => group.pause());
   const semaphore = new Semaphore(1, { waitingMax: 1, waitMs: 5 }, group);
   const release = semaphore.tryAcquire();
   const waiting = semaphore.acquire();
@@ -179,7 +179,7 @@ t.test('no time limit ends before it is known that the database is still there',
 });
 
 t.test('nobody is refused before it is known that the database is still there', async (t) => {
-  const group: QueueGroup = new QueueGroup({ verify: async () => group.pause() });
+  const group: QueueGroup = new QueueGroup(async () => group.pause());
   const semaphore = new Semaphore(1, { waitingMax: 0, waitMs: HOUR_MS }, group);
   const release = semaphore.tryAcquire();
   const waiting = semaphore.acquire();

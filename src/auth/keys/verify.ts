@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { databaseFailureOf } from '../../db/failures.ts';
 import { instantOrNull } from '../../db/instant.ts';
 import type { NewestRevision } from '../../db/newest-revision.ts';
@@ -158,7 +159,7 @@ export function cachedKeys(
   entriesMax: number,
   queues?: QueueGroup,
 ): KeysAtRevision {
-  const cache = new Map<string, KeyRecord>();
+  const cache = new LRUCache<string, KeyRecord>({ max: entriesMax });
   const shareLookup = sharedLoad<KeyRecord | undefined>();
   // The deadlines of the requests end their waits.
   const lookups = new Semaphore(LOOKUPS_MAX, { waitingMax: 0, waitMs: 0 }, queues);
@@ -183,12 +184,7 @@ export function cachedKeys(
     const lookup = `${current} ${publicId} ${Buffer.from(digest).toString('base64')}`;
     const record = await shareLookup(lookup, () => findOne(publicId));
     // Another request may have seen a newer version and cleared the cache.
-    if (record === undefined || current !== version) return record;
-    cache.set(publicId, record);
-    for (const oldest of cache.keys()) {
-      if (cache.size <= entriesMax) break;
-      cache.delete(oldest);
-    }
+    if (record !== undefined && current === version) cache.set(publicId, record);
     return record;
   };
 }

@@ -8,6 +8,7 @@ import {
   type JSONWebKeySet,
 } from 'jose';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
+import { bytesOf } from '../../std/http.ts';
 import { authUnavailable, invalidToken, UnknownSigningKey } from '../refusals.ts';
 import { type Algorithm, ASYMMETRIC, type TokenHeader } from './tokens.ts';
 
@@ -49,16 +50,9 @@ async function textOf(response: Response): Promise<string> {
     await response.body?.cancel();
     throw new Error(`the key set was answered with ${response.status}`);
   }
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of response.body ?? []) {
-    bytes += part.length;
-    if (bytes > KEY_SET_BYTES_MAX) {
-      throw new Error(`the key set is larger than ${KEY_SET_BYTES_MAX} bytes`);
-    }
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString('utf8');
+  const bytes = await bytesOf(response, KEY_SET_BYTES_MAX);
+  if (bytes !== null) return bytes.toString('utf8');
+  throw new Error(`the key set is larger than ${KEY_SET_BYTES_MAX} bytes`);
 }
 
 type FindSigningKey = ReturnType<typeof createLocalJWKSet>;

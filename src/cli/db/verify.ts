@@ -1,4 +1,4 @@
-import { FOLDER, isAhead, migrationNames } from '../../db/migrate/migrations.ts';
+import { isAhead } from '../../db/migrate/migrations.ts';
 import { EXIT, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import type { BrokenRow, Rule } from '../../verify/rule.ts';
@@ -69,7 +69,7 @@ Examples:
       return { data: named, print: () => printRules(named) };
     }
     const report = await withDatabase(async ({ client, db, signal, progress }) => {
-      if (await isAhead(db, await migrationNames(FOLDER))) {
+      if (await isAhead(db)) {
         throw new UsageError(
           'DATABASE_URL: a newer version has migrated this database: let that version verify it',
         );

@@ -345,28 +345,22 @@ function headOf({ operationId, requestBody: _none, ...get }: OperationObject): O
 
 /** Adds error responses, headers and examples to the document that the routes produced. */
 export function completed<T extends object>(document: T): T {
-  const openapi = document as unknown as OpenApiDocument;
-  for (const [path, operations] of Object.entries(openapi.paths)) {
-    for (const operation of Object.values(operations)) {
-      complete(path, operation, openapi.components);
-    }
-  }
-  const used = new Set(
-    Object.values(openapi.paths)
-      .flatMap((operations) => Object.values(operations))
-      .flatMap((operation) => Object.keys(operation.responses).map(Number)),
-  );
+  const { paths, components } = document as unknown as OpenApiDocument;
   const parameters: OpenApiMap = {};
-  for (const operations of Object.values(openapi.paths)) {
-    for (const operation of Object.values(operations)) completeParameters(operation, parameters);
+  const used = new Set<number>();
+  for (const [path, operations] of Object.entries(paths)) {
+    for (const operation of Object.values(operations)) {
+      complete(path, operation, components);
+      completeParameters(operation, parameters);
+      for (const status of Object.keys(operation.responses)) used.add(Number(status));
+    }
     if (operations['get']) operations['head'] = headOf(operations['get']);
   }
-  openapi.components.parameters = { ...parameters, ...REQUEST_HEADERS };
-  const examples = MARKETS.map((market) => exampleComponents(market));
-  openapi.components.examples = Object.assign({}, ...examples);
-  openapi.components.headers = HEADERS;
-  openapi.components.responses = {
-    ...openapi.components.responses,
+  components.parameters = { ...parameters, ...REQUEST_HEADERS };
+  components.examples = Object.assign({}, ...MARKETS.map((market) => exampleComponents(market)));
+  components.headers = HEADERS;
+  components.responses = {
+    ...components.responses,
     Head: {
       description: 'The status and the headers of the GET, without a body',
       headers: headerRefs(Object.keys(HEADERS) as (keyof typeof HEADERS)[]),

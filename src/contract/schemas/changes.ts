@@ -2,21 +2,16 @@ import Type, { type TObject, type TSchema } from 'typebox';
 import { MARKETS } from '../../catalog/markets.ts';
 import {
   AssessmentLaunchedAt,
+  anyPriceReferences,
   closed,
   Day,
-  DIMENSION_FIELDS,
-  Frequency,
   Instant,
   nullable,
   open,
   PriceCode,
-  PriceCurrency,
-  Product,
-  Reference,
   ref,
   Specification,
   textOrNull,
-  UnitOfMeasure,
   word,
 } from './components.ts';
 import { FORMATS, ndjsonSchema } from './formats.ts';
@@ -79,23 +74,13 @@ const PointState = open(
   { $id: 'PointState', description: 'The value of a point, in the currency and unit of its price' },
 );
 
-const dimensions = Object.fromEntries(
-  Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
-);
-
 const PriceState = open(
   {
     name: Type.String(),
     shortName: textOrNull,
     specification: ref(Specification),
     assessmentLaunchedAt: ref(AssessmentLaunchedAt),
-    product: ref(Product),
-    priceCategory: ref(Reference),
-    frequency: ref(Frequency),
-    ...dimensions,
-    unitOfMeasure: ref(UnitOfMeasure),
-    currency: ref(PriceCurrency),
-    priceType: ref(Reference),
+    ...anyPriceReferences,
   },
   {
     $id: 'PriceState',

@@ -54,12 +54,12 @@ export const paragraphs = (...texts: readonly (readonly string[])[]): string =>
 const Id = Type.String({ format: 'uuid', description: 'Stable id' });
 const Name = Type.String({ description: 'Name, as filters take it' });
 
-export const Reference = open(
+const Reference = open(
   { id: Id, name: Name },
   { $id: 'Reference', description: 'A value of a dimension' },
 );
 
-export const Product = open(
+const Product = open(
   {
     id: Id,
     name: Name,
@@ -70,12 +70,12 @@ export const Product = open(
   { $id: 'Product' },
 );
 
-export const Frequency = open(
+const Frequency = open(
   { id: Id, name: Name, shortName: textOrNull },
   { $id: 'Frequency', description: 'Assessment frequency of the price' },
 );
 
-export const UnitOfMeasure = open(
+const UnitOfMeasure = open(
   { id: Id, name: Name, symbol: Type.String() },
   { $id: 'UnitOfMeasure', description: 'The unit of the numbers; Percent for a payable' },
 );
@@ -114,10 +114,28 @@ export const DIMENSION_FIELDS: Readonly<Record<string, TSchema>> = Object.fromEn
   ]),
 );
 
-export const PriceCurrency = nullable(ref(Currency), {
+const PriceCurrency = nullable(ref(Currency), {
   $id: 'PriceCurrency',
   description: 'The currency of the numbers; null for a payable',
 });
+
+/** The references of a price, with its dimensions between them. */
+export const priceReferences = (dimensions: Readonly<Record<string, TSchema>>) => ({
+  product: ref(Product),
+  priceCategory: ref(Reference),
+  frequency: ref(Frequency),
+  ...dimensions,
+  unitOfMeasure: ref(UnitOfMeasure),
+  currency: ref(PriceCurrency),
+  priceType: ref(Reference),
+});
+
+/** The same for the prices of all markets. */
+export const anyPriceReferences = priceReferences(
+  Object.fromEntries(
+    Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
+  ),
+);
 
 export const AssessmentLaunchedAt = nullable(Day('First day of the assessment'), {
   $id: 'AssessmentLaunchedAt',

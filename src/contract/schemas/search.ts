@@ -1,21 +1,16 @@
 import Type, { type TSchema } from 'typebox';
 import { MARKETS } from '../../catalog/markets.ts';
 import {
+  anyPriceReferences,
   closed,
-  DIMENSION_FIELDS,
-  Frequency,
   Instant,
   LastAssessedAt,
   LatestPublishedAt,
   open,
   openWord,
   PriceCode,
-  PriceCurrency,
-  Product,
-  Reference,
   ref,
   textOrNull,
-  UnitOfMeasure,
   word,
 } from './components.ts';
 import { PRINTABLE } from './options.ts';
@@ -66,10 +61,6 @@ const Matched = open(
   { $id: 'Matched', description: 'A matching attribute' },
 );
 
-const dimensions = Object.fromEntries(
-  Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
-);
-
 const SearchResult = open(
   {
     market: openWord(
@@ -84,13 +75,7 @@ const SearchResult = open(
     }),
     lastAssessedAt: ref(LastAssessedAt),
     latestPublishedAt: ref(LatestPublishedAt),
-    product: ref(Product),
-    priceCategory: ref(Reference),
-    frequency: ref(Frequency),
-    ...dimensions,
-    unitOfMeasure: ref(UnitOfMeasure),
-    currency: ref(PriceCurrency),
-    priceType: ref(Reference),
+    ...anyPriceReferences,
   },
   { $id: 'SearchResult', description: 'A price; it has the dimensions of its market' },
 );

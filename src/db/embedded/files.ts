@@ -62,22 +62,38 @@ export async function urlOf(
   return `postgres://${NAME}:${password.trim()}@127.0.0.1:${port}/${database}`;
 }
 
-/** PostgreSQL's log. @param from position in bytes */
-export const logOf = async (installation: Installation, from: number): Promise<string> =>
-  (await readFile(logFileOf(installation))).subarray(from).toString('utf8');
-
 /** The last error in a log. */
 export function lastErrorIn(log: string): string {
   const lines = log.split('\n').filter((line) => /FATAL|PANIC|ERROR|error/.test(line));
   return lines.at(-1) ?? log.trim().split('\n').at(-1) ?? '';
 }
 
-/** Opens the log for appending. Truncates a log that is too large. */
-export async function openLog(installation: Installation) {
+/**
+ * Runs a program of PostgreSQL and waits for its end. A server that it starts inherits its output:
+ * the log, which is truncated when it is too large.
+ * @returns the text that it logged if it failed, otherwise null
+ */
+export async function runProgram(
+  installation: Installation,
+  program: string,
+  args: readonly string[],
+): Promise<string | null> {
+  const { account, home } = installation;
   const file = logFileOf(installation);
   const { size } = await stat(file).catch(() => ({ size: 0 }));
-  const handle = await open(file, size > LOG_BYTES_MAX ? 'w' : 'a', 0o600);
-  return { handle, from: (await handle.stat()).size };
+  const log = await open(file, size > LOG_BYTES_MAX ? 'w' : 'a', 0o600);
+  const { size: from } = await log.stat();
+  const child = spawn(program, args, {
+    cwd: home,
+    // pg_ctl gives the folder of an option to a shell, which expands `$` in it.
+    env: { ...environment(), PGDATA: clusterOf(installation) },
+    // A separate process group: Ctrl-C in the terminal must not interrupt a start.
+    detached: true,
+    stdio: ['ignore', log.fd, log.fd],
+    ...accountOptions(account),
+  });
+  const [code] = await once(child, 'exit').finally(() => log.close());
+  return code === 0 ? null : (await readFile(file)).subarray(from).toString('utf8');
 }
 
 /** Removes the drafts of processes that ended while they initialised files. */
@@ -122,8 +138,7 @@ export async function initialise(installation: Installation): Promise<void> {
 }
 
 async function runInitdb(installation: Installation, files: string, secret: string): Promise<void> {
-  const { handle, from } = await openLog(installation);
-  const args = [
+  const failure = await runProgram(installation, installation.binaries.initdb, [
     `--pgdata=${files}`,
     `--username=${NAME}`,
     `--pwfile=${secret}`,
@@ -134,18 +149,10 @@ async function runInitdb(installation: Installation, files: string, secret: stri
     '--builtin-locale=C.UTF-8',
     '--data-checksums',
     '--no-instructions',
-  ];
-  const child = spawn(installation.binaries.initdb, args, {
-    cwd: installation.home,
-    env: environment(),
-    stdio: ['ignore', handle.fd, handle.fd],
-    ...accountOptions(installation.account),
-  });
-  const [code, signal] = await once(child, 'exit').finally(() => handle.close());
-  if (code === 0) return;
-  const detail = lastErrorIn(await logOf(installation, from));
+  ]);
+  if (failure === null) return;
   throw new EmbeddedDatabaseError(
-    `initdb failed (${code ?? signal}): ${detail}; see ${logFileOf(installation)}`,
+    `initdb failed: ${lastErrorIn(failure)}; see ${logFileOf(installation)}`,
   );
 }
 

@@ -1,18 +1,14 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import {
-  accountOptions,
   clusterOf,
-  environment,
   findPostmaster,
   lastErrorIn,
   logFileOf,
-  logOf,
-  openLog,
   removeStalePidFile,
+  runProgram,
   urlOf,
 } from './files.ts';
 import type { Installation } from './installation.ts';
@@ -36,24 +32,9 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0;
 }
 
-/**
- * Runs `pg_ctl` and waits for its end. PostgreSQL inherits its output: the log.
- * @returns the text that it logged if it failed, otherwise null
- */
-async function control(installation: Installation, ...args: string[]): Promise<string | null> {
-  const { handle, from } = await openLog(installation);
-  const child = spawn(installation.binaries.pgCtl, [...args, '--wait', '--silent'], {
-    cwd: installation.home,
-    // pg_ctl gives the folder of an option to a shell, which expands `$` in it.
-    env: { ...environment(), PGDATA: clusterOf(installation) },
-    // A separate process group: Ctrl-C in the terminal must not interrupt a start.
-    detached: true,
-    stdio: ['ignore', handle.fd, handle.fd],
-    ...accountOptions(installation.account),
-  });
-  const [code] = await once(child, 'exit').finally(() => handle.close());
-  return code === 0 ? null : logOf(installation, from);
-}
+/** Runs `pg_ctl`. @returns the text that it logged if it failed, otherwise null */
+const control = (installation: Installation, ...args: string[]): Promise<string | null> =>
+  runProgram(installation, installation.binaries.pgCtl, [...args, '--wait', '--silent']);
 
 /** Failures that end by themselves: another server starts or ends, or a port was taken. */
 const TRANSIENT = /lock file|shared memory block|could not create any TCP|Address already in use/;

@@ -150,7 +150,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.queues = new QueueGroup({ verify: () => this.verify() });
+    this.queues = new QueueGroup(() => this.verify());
   }
 
   get state(): LinkState {

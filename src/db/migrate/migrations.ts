@@ -57,9 +57,8 @@ const nameOf = (file: string): string => file.replace(/\.ts$/, '');
 const filesOf = async (folder: URL): Promise<string[]> =>
   (await readdir(folder)).filter((file) => /^\d{4}-.*\.ts$/.test(file)).sort();
 
-/** The names of the migrations of a folder, in order. */
-export const migrationNames = async (folder: URL): Promise<string[]> =>
-  (await filesOf(folder)).map(nameOf);
+/** The names of the migrations of this version, in order. */
+export const migrationNames = async (): Promise<string[]> => (await filesOf(FOLDER)).map(nameOf);
 
 /** Every migration of a folder, in the order of the names. */
 export const readMigrations = async (folder: URL): Promise<readonly MigrationFile[]> =>
@@ -107,9 +106,9 @@ export async function migrationRuns(db: AnyDatabase): Promise<readonly Migration
   return rows;
 }
 
-/** True if the database has migrations other than these, so a newer version has migrated it. */
-export async function isAhead(db: AnyDatabase, names: readonly string[]): Promise<boolean> {
-  const known = new Set(names);
+/** True if the database has migrations of a newer version. */
+export async function isAhead(db: AnyDatabase): Promise<boolean> {
+  const known = new Set(await migrationNames());
   return (await migrationRuns(db)).some(({ name }) => !known.has(name));
 }
 
@@ -234,6 +233,6 @@ export async function isSchemaCurrent(db: Kysely<Database>): Promise<boolean> {
   const ran = await sql<{ name: string }>`
     select name from ${sql.table(MIGRATION_TABLE)}`.execute(db);
   const names = new Set(ran.rows.map((each) => each.name));
-  const needed = await migrationNames(FOLDER);
+  const needed = await migrationNames();
   return needed.every((name) => names.has(name)) && (await hasCatalog(db));
 }

@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Database } from '../schema.ts';
 import { retryLocked, withMigrationLock } from './migration-lock.ts';
-import { FOLDER, isAhead, migrationNames } from './migrations.ts';
+import { isAhead } from './migrations.ts';
 
 const SCRAM_ITERATIONS = 4096;
 const SALT_BYTES = 16;
@@ -88,9 +88,8 @@ export async function applyRoles(
     ([login, password]) =>
       `alter role ${roleName(prefix, login)} password '${scramVerifier(password)}';`,
   );
-  const names = await migrationNames(FOLDER);
   await withMigrationLock(db, async (session) => {
-    if (await isAhead(session, names)) {
+    if (await isAhead(session)) {
       throw new RoleError('a newer version has migrated this database: run its db roles instead');
     }
     await inTransaction(session, [text, ...statements].join('\n'));

@@ -1,4 +1,4 @@
-import type { Transaction } from 'kysely';
+import { type Insertable, type Kysely, sql, type Transaction } from 'kysely';
 import { FX_SOURCES } from '../../../seeds/rates.ts';
 import { FREQUENCY_SHORT_NAMES } from '../../../seeds/reference/categories.ts';
 import { CURRENCIES } from '../../../seeds/reference/currencies.ts';
@@ -9,65 +9,90 @@ import type { ValueKind } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { openRevision } from '../connection.ts';
 import { idOf } from '../ids.ts';
-import type { Database } from '../schema.ts';
-
-/** The rows that one table lacks. */
-interface Addition {
-  readonly count: number;
-  write(): Promise<unknown>;
-}
+import type { Currency, Database, DimensionValue, Product, UnitOfMeasure } from '../schema.ts';
 
 type Trx = Transaction<Database>;
 
 /**
- * The wanted rows that a table lacks. A row has several keys, such as slug and name: a stored row
- * with any of them counts as present, because its owner may have edited the others.
+ * The columns by which a row is known, in the order of preference. A stored row with any of these
+ * keys counts as present, because its owner may have edited the others.
  */
-function missingOf<Existing, Wanted extends Existing>(
-  wanted: readonly Wanted[],
-  existing: readonly Existing[],
-  keysOf: (row: Existing) => readonly string[],
-): Wanted[] {
-  const known = new Set(existing.flatMap((row) => keysOf(row)));
-  return wanted.filter((row) => !keysOf(row).some((key) => known.has(key)));
+const KEYS = {
+  market: [['slug']],
+  currency: [['iso']],
+  unit_of_measure: [['slug'], ['name_key']],
+  dimension_value: [
+    ['kind', 'slug'],
+    ['kind', 'match_key'],
+  ],
+  product: [
+    ['market_id', 'slug'],
+    ['market_id', 'match_key'],
+  ],
+} as const;
+type ReferenceTable = keyof typeof KEYS;
+
+/** The keys of a row, each as one text. */
+const keysOf = (table: ReferenceTable, row: object): string[] =>
+  KEYS[table].map((columns) =>
+    JSON.stringify([table, ...columns.map((each) => [each, (row as Row)[each]])]),
+  );
+type Row = Readonly<Record<string, unknown>>;
+
+/** Ids of stored rows, by each of their keys. */
+export class ReferenceIds {
+  readonly #ids: ReadonlyMap<string, number>;
+
+  private constructor(ids: ReadonlyMap<string, number>) {
+    this.#ids = ids;
+  }
+
+  static async read(db: Kysely<Database>): Promise<ReferenceIds> {
+    const ids = new Map<string, number>();
+    for (const table of Object.keys(KEYS) as ReferenceTable[]) {
+      const { rows } = await sql<Row & { id: number }>`
+        select * from ${sql.table(table)}`.execute(db);
+      for (const row of rows) for (const key of keysOf(table, row)) ids.set(key, row.id);
+    }
+    return new ReferenceIds(ids);
+  }
+
+  /** The id of a row with one of these keys; undefined if there is none. */
+  find(table: ReferenceTable, row: object): number | undefined {
+    const key = keysOf(table, row).find((each) => this.#ids.has(each));
+    return key === undefined ? undefined : this.#ids.get(key);
+  }
+
+  /** The same. @throws Error if there is none */
+  get(table: ReferenceTable, row: object): number {
+    const id = this.find(table, row);
+    if (id === undefined) throw new Error(`the database lacks the ${table} ${JSON.stringify(row)}`);
+    return id;
+  }
 }
 
-async function currencies(trx: Trx): Promise<Addition> {
-  const wanted = Object.entries(CURRENCIES).map(([iso, { name, symbol }]) => ({
+const currencies = (): Insertable<Currency>[] =>
+  Object.entries(CURRENCIES).map(([iso, { name, symbol }]) => ({
     uuid: idOf('currency', iso.toLowerCase()),
     iso,
     name,
     symbol,
   }));
-  const existing = await trx.selectFrom('currency').select('iso').execute();
-  const missing = missingOf(wanted, existing, ({ iso }) => [iso]);
-  return {
-    count: missing.length,
-    write: () => trx.insertInto('currency').values(missing).execute(),
-  };
-}
 
-async function units(trx: Trx): Promise<Addition> {
-  const wanted = Object.entries(UNITS).map(([slug, unit]) => ({
+const units = (): Insertable<UnitOfMeasure>[] =>
+  Object.entries(UNITS).map(([slug, unit]) => ({
     uuid: idOf('unit', slug),
     slug,
     ...unit,
     name_key: matchKey(unit.name),
     symbol_key: matchKey(unit.symbol),
   }));
-  const existing = await trx.selectFrom('unit_of_measure').select(['slug', 'name_key']).execute();
-  const missing = missingOf(wanted, existing, (row) => [row.slug, `=${row.name_key}`]);
-  return {
-    count: missing.length,
-    write: () => trx.insertInto('unit_of_measure').values(missing).execute(),
-  };
-}
 
 const shortNames: Readonly<Record<string, string>> = FREQUENCY_SHORT_NAMES;
 
-async function dimensionValues(trx: Trx): Promise<Addition> {
+function dimensionValues(): Insertable<DimensionValue>[] {
   const kinds = Object.entries(VALUES) as [ValueKind, Readonly<Record<string, string>>][];
-  const wanted = kinds.flatMap(([kind, names]) =>
+  return kinds.flatMap(([kind, names]) =>
     Object.entries(names).map(([slug, name]) => ({
       uuid: idOf(kind, slug),
       kind,
@@ -77,27 +102,13 @@ async function dimensionValues(trx: Trx): Promise<Addition> {
       match_key: matchKey(name),
     })),
   );
-  const existing = await trx
-    .selectFrom('dimension_value')
-    .select(['kind', 'slug', 'match_key'])
-    .execute();
-  const missing = missingOf(wanted, existing, (row) => [
-    `${row.kind}/${row.slug}`,
-    `${row.kind}=${row.match_key}`,
-  ]);
-  return {
-    count: missing.length,
-    write: () => trx.insertInto('dimension_value').values(missing).execute(),
-  };
 }
 
-async function products(trx: Trx, markets: readonly SampleMarket[]): Promise<Addition> {
-  const rows = await trx.selectFrom('market').select(['id', 'slug']).execute();
-  const marketIds = new Map(rows.map(({ id, slug }) => [slug, id]));
-  const wanted = markets.flatMap((market) =>
+const products = (markets: readonly SampleMarket[], ids: ReferenceIds): Insertable<Product>[] =>
+  markets.flatMap((market) =>
     market.products.map((product) => ({
       uuid: idOf('product', market.slug, product.slug),
-      market_id: marketIds.get(market.slug) ?? 0,
+      market_id: ids.get('market', { slug: market.slug }),
       slug: product.slug,
       name: product.name,
       alias: product.alias,
@@ -106,19 +117,6 @@ async function products(trx: Trx, markets: readonly SampleMarket[]): Promise<Add
       match_key: matchKey(product.name),
     })),
   );
-  const existing = await trx
-    .selectFrom('product')
-    .select(['market_id', 'slug', 'match_key'])
-    .execute();
-  const missing = missingOf(wanted, existing, (row) => [
-    `${row.market_id}/${row.slug}`,
-    `${row.market_id}=${row.match_key}`,
-  ]);
-  return {
-    count: missing.length,
-    write: () => trx.insertInto('product').values(missing).execute(),
-  };
-}
 
 /** Inserts the sources of rates, which have no revision, unlike their rates. */
 async function writeSources(trx: Trx): Promise<void> {
@@ -146,17 +144,22 @@ export async function writeReference(
   trx: Trx,
   markets: readonly SampleMarket[],
 ): Promise<{ inserted: number }> {
-  const all = [
-    await currencies(trx),
-    await units(trx),
-    await dimensionValues(trx),
-    await products(trx, markets),
-  ];
-  const additions = all.filter(({ count }) => count > 0);
-  if (additions.length > 0) {
+  const ids = await ReferenceIds.read(trx);
+  const wanted = {
+    currency: currencies(),
+    unit_of_measure: units(),
+    dimension_value: dimensionValues(),
+    product: products(markets, ids),
+  };
+  let inserted = 0;
+  for (const [name, rows] of Object.entries(wanted)) {
+    const table = name as keyof typeof wanted;
+    const missing = rows.filter((row) => ids.find(table, row) === undefined);
+    if (missing.length === 0) continue;
     await openRevision(trx, 'seeds: reference data');
-    for (const addition of additions) await addition.write();
+    await trx.insertInto(table).values(missing).execute();
+    inserted += missing.length;
   }
   await writeSources(trx);
-  return { inserted: additions.reduce((total, { count }) => total + count, 0) };
+  return { inserted };
 }

@@ -10,6 +10,7 @@ import { matchKey } from '../../catalog/match-key.ts';
 import { type Connection, copyInto, openRevision } from '../connection.ts';
 import type { Database, PriceDimensions, PriceRow } from '../schema.ts';
 import { SEED_FORMAT } from './format.ts';
+import { ReferenceIds } from './reference-data.ts';
 
 type Trx = Transaction<Database>;
 
@@ -52,7 +53,7 @@ export async function wasLoaded(trx: Trx, sha256: Buffer): Promise<boolean> {
 
 /**
  * Inserts a batch with the open revision into the ledger, and returns its id for the rows of the
- * batch. `finishBatch` sets the end of the batch.
+ * batch.
  */
 export async function recordBatch(trx: Trx, batch: SeedBatch): Promise<number> {
   const { id } = await trx
@@ -72,65 +73,19 @@ export async function recordBatch(trx: Trx, batch: SeedBatch): Promise<number> {
   return id;
 }
 
-/** Sets the end of a batch to now. */
-export const finishBatch = (trx: Trx, id: number): Promise<unknown> =>
-  trx
-    .updateTable('load_batch')
-    .set({ finished_at: sql<string>`clock_timestamp()` })
-    .where('id', '=', id)
-    .execute();
-
 const sampleMark = JSON.stringify([{ name: SAMPLE_MARK.name }]);
 
 /** True if the price `p` is a seed. Other prices get no points or corrections from seeds. */
 export const isSamplePrice = sql`p.specification @> ${sampleMark}::jsonb`;
 
-/** Ids of the rows that prices refer to, by slug and by name. */
-type Ids = ReadonlyMap<string, number>;
-
-/** The row with the slug of the seeds, whose name may be edited; otherwise that with the name. */
-function idIn(ids: Ids, slug: string, name = slug): number {
-  const id = ids.get(slug) ?? ids.get(name);
-  if (id === undefined) throw new Error(`the database has no ${name}`);
-  return id;
-}
-
-/** The id of a value, by slug first, because its name may be edited. */
-function valueId(ids: Ids, kind: ValueKind, name: string): number {
+/** The id of a value. */
+function valueId(ids: ReferenceIds, kind: ValueKind, name: string): number {
   const values: Readonly<Record<string, string>> = VALUES[kind];
   const slug = Object.keys(values).find((each) => values[each] === name);
-  return idIn(ids, `${kind}/${slug}`, `${kind} ${matchKey(name)}`);
+  return ids.get('dimension_value', { kind, slug, match_key: matchKey(name) });
 }
 
-async function referenceIds(trx: Trx): Promise<Ids> {
-  const markets = await trx.selectFrom('market').select(['id', 'slug']).execute();
-  const slugs = new Map(markets.map(({ id, slug }) => [id, slug]));
-  const products = await trx
-    .selectFrom('product')
-    .select(['id', 'market_id', 'slug', 'match_key'])
-    .execute();
-  const values = await trx
-    .selectFrom('dimension_value')
-    .select(['id', 'kind', 'slug', 'match_key'])
-    .execute();
-  const currencies = await trx.selectFrom('currency').select(['id', 'iso']).execute();
-  const units = await trx
-    .selectFrom('unit_of_measure')
-    .select(['id', 'slug', 'name_key'])
-    .execute();
-  return new Map([
-    ...markets.map(({ id, slug }) => [`market ${slug}`, id] as const),
-    ...products.map((row) => [`${slugs.get(row.market_id)} ${row.match_key}`, row.id] as const),
-    ...products.map((row) => [`${slugs.get(row.market_id)}/${row.slug}`, row.id] as const),
-    ...values.map(({ id, kind, match_key }) => [`${kind} ${match_key}`, id] as const),
-    ...values.map(({ id, kind, slug }) => [`${kind}/${slug}`, id] as const),
-    ...currencies.map(({ id, iso }) => [`currency ${iso}`, id] as const),
-    ...units.map(({ id, name_key }) => [`unit ${name_key}`, id] as const),
-    ...units.map(({ id, slug }) => [`unit/${slug}`, id] as const),
-  ]);
-}
-
-function dimensionsOf(ids: Ids, price: SamplePrice): PriceDimensions {
+function dimensionsOf(ids: ReferenceIds, price: SamplePrice): PriceDimensions {
   const columns = Object.values(DIMENSIONS).map(({ field, kind }) => {
     const name = price.dimensions[field] ?? null;
     return [columnName(field), name === null ? null : valueId(ids, kind, name)];
@@ -142,22 +97,23 @@ function dimensionsOf(ids: Ids, price: SamplePrice): PriceDimensions {
   };
 }
 
-function rowOf(ids: Ids, market: SampleMarket, price: SamplePrice): Insertable<PriceRow> {
+function rowOf(ids: ReferenceIds, market: SampleMarket, price: SamplePrice): Insertable<PriceRow> {
   const unit = UNITS[price.unit];
   const product = market.products.find(({ slug }) => slug === price.product);
+  const market_id = ids.get('market', { slug: market.slug });
   return {
-    market_id: idIn(ids, `market ${market.slug}`),
+    market_id,
     code: price.code,
     code_key: matchKey(price.code),
     price_type: price.type,
-    currency_id: price.currency === null ? null : idIn(ids, `currency ${price.currency}`),
-    unit_id: idIn(ids, `unit/${price.unit}`, `unit ${matchKey(unit.name)}`),
+    currency_id: price.currency === null ? null : ids.get('currency', { iso: price.currency }),
+    unit_id: ids.get('unit_of_measure', { slug: price.unit, name_key: matchKey(unit.name) }),
     unit_dimension: unit.dimension,
-    product_id: idIn(
-      ids,
-      `${market.slug}/${price.product}`,
-      `${market.slug} ${matchKey(product?.name ?? price.product)}`,
-    ),
+    product_id: ids.get('product', {
+      market_id,
+      slug: price.product,
+      match_key: matchKey(product?.name ?? price.product),
+    }),
     name: price.name,
     short_name: price.shortName,
     specification: JSON.stringify(price.specification),
@@ -177,7 +133,7 @@ async function writePrices(trx: Trx, markets: readonly SampleMarket[]): Promise<
     .union(trx.selectFrom('price_history').select('code_key'))
     .execute();
   const known = new Set(present.map((row) => row.code_key));
-  const ids = await referenceIds(trx);
+  const ids = await ReferenceIds.read(trx);
   const rows = markets.flatMap((market) =>
     market.prices
       .filter(({ code }) => !known.has(matchKey(code)))
@@ -334,6 +290,5 @@ export async function writeSample(
     insert into fx_rate (source, currency_id, date, rate, batch_id)
     select ${SAMPLE_SOURCE}, currency_id, date, rate, ${batch}::integer
     from new_rate`.execute(trx);
-  await finishBatch(trx, batch);
   return { prices, points, rates: newRates };
 }

@@ -9,7 +9,6 @@ import { writeReference } from './reference-data.ts';
 import {
   BATCH_NAMES,
   digestOf,
-  finishBatch,
   isSamplePrice,
   type RowProgress,
   recordBatch,
@@ -74,7 +73,6 @@ async function writeCorrections(
     from ${wanted}
     where s.price_id = p.id and s.date = n.date and s.corrections = 0 and s.mid = n.wrong
   `.execute(trx);
-  await finishBatch(trx, batch);
   return open.length;
 }
 
