@@ -1,32 +1,15 @@
-import { Kysely, PostgresDialect } from 'kysely';
 import t from 'tap';
-import type { Database } from '../../src/db/schema.ts';
 import { readPage } from '../../src/prices/changes/page.ts';
 import { referenceReader } from '../../src/prices/market/references.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/minimal-data.ts';
+import { explainedReads } from '../support/database/query-plans.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 
 const PRICES = 300;
 const POINTS = 400;
 const DAYS = 20;
-
-interface PlanNode {
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly PlanNode[];
-}
-
-/** Rows of a table that a plan has scanned, also those that it filtered out. */
-function rowsScanned(node: PlanNode, table: string): number {
-  const isOwn = node['Relation Name'] === table;
-  const rows = isOwn ? node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) : 0;
-  const below = (node.Plans ?? []).map((each) => rowsScanned(each, table));
-  return below.reduce((sum, each) => sum + each, rows * node['Actual Loops']);
-}
 
 /** A long history, then a point a day for each price, and one price of copper. */
 async function history(test: Pick<typeof t, 'teardown'>): Promise<TestDatabase> {
@@ -74,30 +57,15 @@ async function positionOf({ pool }: TestDatabase, change: number): Promise<strin
 t.test('a page scans what it shows, however long the history is', async (t) => {
   const database = await history(t);
   const { client, pool } = database;
-  const statements: { sql: string; parameters: unknown[] }[] = [];
-  const db = new Kysely<Database>({
-    dialect: new PostgresDialect({ pool }),
-    log: ({ query }) => {
-      statements.push({ sql: query.sql, parameters: [...query.parameters] });
-    },
-  });
+  const { db, scannedIn } = explainedReads(pool);
   const page = async (market: string, after: number | string, limit: number) => {
-    statements.length = 0;
     const position = typeof after === 'string' ? after : await positionOf(database, after);
     const reads = Object.create(client.reads, { db: { value: () => db } });
     const sources = { reads, references: referenceReader(1) };
-    const { changes, next } = await readPage(sources, {
-      markets: [market],
-      after: position,
-      limit,
-    });
-    const scanned = { series: 0, change_segment: 0 };
-    for (const { sql, parameters } of statements) {
-      const explained = await pool.query(`explain (analyze, format json) ${sql}`, parameters);
-      const [{ Plan }] = explained.rows[0]['QUERY PLAN'];
-      scanned.series += rowsScanned(Plan, 'series');
-      scanned.change_segment += rowsScanned(Plan, 'change_segment');
-    }
+    const { result, scanned } = await scannedIn(['series', 'change_segment'], () =>
+      readPage(sources, { markets: [market], after: position, limit }),
+    );
+    const { changes, next } = result;
     return { changes, next: Number(next.split('.')[1]), scanned };
   };
   const loaded = PRICES * (POINTS + 1);

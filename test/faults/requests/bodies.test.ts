@@ -92,29 +92,34 @@ fault(
     await askForLongest(agent, service);
     const answers: { status: number; ms: number }[] = [];
     const faults: string[] = [];
-    let before = 0;
     const memory = async (): Promise<number> => {
       await heapOf(service);
       return service.memory();
     };
-    const rest = mutants.entries();
-    const worker = async (): Promise<void> => {
-      for (const [at, { market, sent }] of rest) {
-        // Code loaded once and the caches of the first thousand requests are not growth.
-        if (at === Math.min(1_000, mutants.length >> 1)) before = await memory();
-        const answer = await send(agent, service, {
-          method: 'POST',
-          path: `/v3/prices/${market.slug}`,
-          headers: { 'content-type': sent.type ?? 'application/json' },
-          body: sent.bytes,
-        });
-        answers.push({ status: answer.status, ms: answer.ms });
-        const json = answer.status === 0 ? null : JSON.parse(answer.text);
-        const fault = faultOf(market, sent, { status: answer.status, json });
-        if (fault) faults.push(`${fault}: ${market.slug} ${sent.bytes.toString('utf8', 0, 300)}`);
-      }
+    const sendAll = async (some: readonly Mutant[]): Promise<void> => {
+      const rest = some.values();
+      const worker = async (): Promise<void> => {
+        for (const { market, sent } of rest) {
+          const answer = await send(agent, service, {
+            method: 'POST',
+            path: `/v3/prices/${market.slug}`,
+            headers: { 'content-type': sent.type ?? 'application/json' },
+            body: sent.bytes,
+          });
+          answers.push({ status: answer.status, ms: answer.ms });
+          const json = answer.status === 0 ? null : JSON.parse(answer.text);
+          const fault = faultOf(market, sent, { status: answer.status, json });
+          if (fault) faults.push(`${fault}: ${market.slug} ${sent.bytes.toString('utf8', 0, 300)}`);
+        }
+      };
+      await Promise.all(Array.from({ length: CLIENTS }, worker));
     };
-    await Promise.all(Array.from({ length: CLIENTS }, worker));
+    // Code loaded once and the caches of the first thousand requests are not growth. No request
+    // runs during the collection, which blocks the event loop for the test.
+    const first = Math.min(1_000, mutants.length >> 1);
+    await sendAll(mutants.slice(0, first));
+    const before = await memory();
+    await sendAll(mutants.slice(first));
     t.same(faults, []);
     const counts = countsOf(answers);
     t.ok((counts['200'] ?? 0) > mutants.length / 10, 'a good part was legal');

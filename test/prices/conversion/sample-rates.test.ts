@@ -1,8 +1,12 @@
 import t from 'tap';
+import { MARKETS } from '../../../src/catalog/markets.ts';
+import { readDataRevision } from '../../../src/db/revisions.ts';
 import { undo } from '../../../src/ingest/ledger/undo.ts';
+import { samplesReader } from '../../../src/prices/market/samples.ts';
 import { answerOf, type BookRequest, fill, type Twins, twinsOn } from '../../book/support.ts';
 import { loadText } from '../../ingest/support/loading.ts';
 import { testDatabase } from '../../support/database/database.ts';
+import { explainedReads } from '../../support/database/query-plans.ts';
 import { addPrice, commit, putPoints, putRates } from '../../support/prices/sample-writes.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read untyped bodies.
@@ -153,6 +157,22 @@ t.test('a sample with a point of one’s own is none, until the load is undone',
   const request = { batch: report.batch ?? 0, actor: 'tester', reason: 'test' };
   t.equal((await undo(client, request)).status, 'applied');
   t.same(statesOf(await ask(t, [SAMPLE], options)), ['converted']);
+});
+
+t.test('the samples of a market are found by its own points alone', async (t) => {
+  const { pool } = await testDatabase(t, { seeded: true });
+  const { db, scannedIn } = explainedReads(pool);
+  const samplesOf = samplesReader(db);
+  const { rows } = await pool.query(`select m.slug, count(*)::int as points
+    from series as s join price as p on p.id = s.price_id join market as m on m.id = p.market_id
+    group by m.slug`);
+  const points = new Map(rows.map((each) => [each.slug, each.points]));
+  for (const market of MARKETS) {
+    const data = await readDataRevision(db, [market.slug]);
+    const { result, scanned } = await scannedIn(['series'], () => samplesOf(market, data));
+    t.ok(result.size > 0, market.slug);
+    t.same(scanned, { series: points.get(market.slug) }, market.slug);
+  }
 });
 
 t.test('published rates convert every price, without a warning', async (t) => {
