@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type t from 'tap';
 import type { PriceBook } from '../../src/book/book.ts';
-import { FORMATS, FORMATS_OF } from '../../src/contract/schemas/formats.ts';
+import { FORMATS, formatsOf } from '../../src/contract/schemas/formats.ts';
 import type { AnswerCache } from '../../src/http/reply/answer-cache.ts';
 import type { TestDatabase } from '../support/database/database.ts';
 import { inTransaction } from '../support/database/minimal-data.ts';
@@ -43,7 +43,7 @@ export interface BookRequest extends PriceRequest {
 const MEDIA = Object.values(FORMATS).map(({ media }) => media);
 
 /** Media types of formats that can be a wide table. */
-const WIDE: readonly string[] = FORMATS_OF.layout.map((name) => FORMATS[name].media);
+const WIDE: readonly string[] = formatsOf('layout').map((name) => FORMATS[name].media);
 
 /** Filters that take a few values of some dimensions. */
 export type FilterValues = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
