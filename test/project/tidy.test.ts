@@ -253,7 +253,7 @@ const IN_ORDER = /^src\/(prices|book|http\/reply|ingest\/load)\//;
 
 /** The first functions and classes of these files are parts of the exported ones below them. */
 const PARTS_FIRST = [
-  ...['src/book/block.ts', 'src/book/body.ts', 'src/book/open.ts'],
+  'src/book/block.ts',
   ...['src/prices/answer/missing-rates.ts', 'src/prices/series/from-sql.ts'],
   ...['csv', 'json', 'points', 'record'].map((name) => `src/prices/write/${name}.ts`),
   ...['market-prices', 'rates', 'references', 'samples'].map(

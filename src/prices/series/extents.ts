@@ -11,18 +11,9 @@ interface ExtentRow {
   readonly points: number;
 }
 
-/** A day as a PostgreSQL date. */
-const dateText = (day: number): string =>
-  Number.isFinite(day) ? dayText(day) : day < 0 ? '-infinity' : 'infinity';
-
 const ON_DAYS = 'price_id = w.id and date between w.first and w.last and revision <= $5::bigint';
 const CURRENT = `series where ${ON_DAYS}`;
 const REPLACED = `series_history where ${ON_DAYS} and revision_to > $5`;
-
-/** The first or last day of a stretch with a point, by one look-up in each of two indexes. */
-const endOf = (pick: 'least' | 'greatest', order: 'asc' | 'desc'): string =>
-  `${pick}((select date from ${CURRENT} order by date ${order} limit 1),
-          (select date from ${REPLACED} order by date ${order} limit 1))`;
 
 /**
  * The query for the points within stretches of days at a revision. It reads indexes only;
@@ -64,3 +55,12 @@ export async function sqlExtents(
   for (const { n, first, last, points } of rows) found[n - 1] = { first, last, points };
   return found;
 }
+
+/** A day as a PostgreSQL date. */
+const dateText = (day: number): string =>
+  Number.isFinite(day) ? dayText(day) : day < 0 ? '-infinity' : 'infinity';
+
+/** The first or last day of a stretch with a point, by one look-up in each of two indexes. */
+const endOf = (pick: 'least' | 'greatest', order: 'asc' | 'desc'): string =>
+  `${pick}((select date from ${CURRENT} order by date ${order} limit 1),
+          (select date from ${REPLACED} order by date ${order} limit 1))`;
