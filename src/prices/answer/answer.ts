@@ -111,8 +111,9 @@ export interface Answer {
 
 /**
  * Answers a plan from one snapshot: it reads all data at the revision of the snapshot, whatever is
- * committed meanwhile. The reader of the market is at the same revision. Warnings and errors cover the whole request, so they are the same on every
- * page. Omitted prices do not count towards a page.
+ * committed meanwhile. The reader of the market is at the same revision. Warnings and errors cover
+ * the whole request, so they are the same on every page. Omitted prices do not count towards a
+ * page.
  * @throws Problem for an unknown currency or unit, for unmatched values of a strict plan, and for
  *   unconvertible prices with `onUnconvertible: error`; errors of the database
  */
