@@ -7,6 +7,7 @@ import { MARKETS } from '../../src/catalog/markets.ts';
 import { makeProgram } from '../../src/cli/program.ts';
 import { findPostmaster } from '../../src/db/embedded/files.ts';
 import { chooseInstallation } from '../../src/db/embedded/installation.ts';
+import { FORMAT_NAMES } from '../../src/ingest/formats/formats.ts';
 import {
   administer,
   seededDatabase,
@@ -36,13 +37,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'db renew-epoch',
       'db export',
       'db import',
-      'load worldbank',
-      'load usgs',
-      'load ecb',
-      'load fed',
-      'load csv',
-      'load ndjson',
-      'load table',
+      ...FORMAT_NAMES.map((name) => `load ${name}`),
       'load log',
       'load show',
       'load undo',

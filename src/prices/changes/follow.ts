@@ -2,14 +2,14 @@ import { databaseFailureOf } from '../../db/failures.ts';
 import type { Link } from '../../db/link/link.ts';
 import { sharedLoad } from '../../db/shared-work.ts';
 import { LARGE_WAITING_MAX, ReadLimit } from '../market/select.ts';
-import { type ChangeSources, type ChangesPage, type ChangesRequest, readPage } from './page.ts';
+import { type ChangeReaders, type ChangesPage, type ChangesRequest, readPage } from './page.ts';
 
 /** The feed of a database. @param link reports commits */
-export function feedOf(sources: ChangeSources, link: Link): Feed {
+export function feedOf(readers: ChangeReaders, link: Link): Feed {
   const commits = new CommitSignal();
   const readLimit = new ReadLimit(READERS, Number.POSITIVE_INFINITY);
   const largeReads = new ReadLimit(1, LARGE_WAITING_MAX);
-  const readShared = sharedReader(sources, readLimit);
+  const readShared = sharedReader(readers, readLimit);
   let unsubscribe: (() => void) | null = null;
   let isStopped = false;
 
@@ -40,7 +40,7 @@ export function feedOf(sources: ChangeSources, link: Link): Feed {
 
   return {
     read: (request, signal) => {
-      const read = () => readPage(sources, request, signal);
+      const read = () => readPage(readers, request, signal);
       return request.limit > LARGE ? largeReads.run(read, signal) : read();
     },
     follow: async (request, waitMs, signal) => {
@@ -48,7 +48,7 @@ export function feedOf(sources: ChangeSources, link: Link): Feed {
       // Subscribed before the first read, so that no later commit is missed.
       if (!isStopped) unsubscribe ??= link.onCommit(() => commits.notify());
       const { count } = commits;
-      const page = await readLimit.run(() => readPage(sources, request, signal), signal);
+      const page = await readLimit.run(() => readPage(readers, request, signal), signal);
       if (page.changes.length > 0) return page;
       return wait(request, { page, count }, endMs, signal);
     },
@@ -148,12 +148,12 @@ interface PageRead {
  * Reads for woken followers. One commit may wake hundreds; followers at the same position share one
  * read. The read starts after the notification, so it includes the commit.
  */
-function sharedReader(sources: ChangeSources, readLimit: ReadLimit) {
+function sharedReader(readers: ChangeReaders, readLimit: ReadLimit) {
   const once = sharedLoad<ChangesPage>();
   return (request: ChangesRequest, count: number): Promise<ChangesPage> => {
     const { after, limit, markets } = request;
     const key = `${count} ${after} ${limit} ${markets.join()}`;
-    return once(key, () => readLimit.run(() => readPage(sources, request), NEVER));
+    return once(key, () => readLimit.run(() => readPage(readers, request), NEVER));
   };
 }
 

@@ -43,11 +43,11 @@ type ReferencesAt = (reference: string) => Promise<References>;
  *   of the database
  */
 export async function readPage(
-  sources: ChangeSources,
+  readers: ChangeReaders,
   request: ChangesRequest,
   signal?: AbortSignal,
 ): Promise<ChangesPage> {
-  const db = sources.reads.db(signal);
+  const db = readers.reads.db(signal);
   const tip = await tipOf(db, request.after);
   const { limit } = request;
   const until = numberOf(tip.number);
@@ -55,7 +55,7 @@ export async function readPage(
   const markets = idsOf(request.markets, tip);
   const wanted = { markets, after, until, limit, revision: tip.revision };
   const runs = after === until ? [] : await runsOf(db, wanted);
-  const changes = await textsOf(db, sources, tip.epoch, runs);
+  const changes = await textsOf(db, readers, tip.epoch, runs);
   const last = runs.at(-1);
   const isFull = last !== undefined && changes.length === limit;
   const read = isFull
@@ -148,8 +148,8 @@ async function changeTexts(
   return texts;
 }
 
-/** The sources of the feed. */
-export interface ChangeSources {
+/** The readers of the feed. */
+export interface ChangeReaders {
   readonly reads: Reads;
   readonly references: ReferenceReader;
 }
@@ -219,7 +219,7 @@ function idsOf(slugs: readonly string[], tip: Tip): ReadonlyMap<number, string> 
 
 async function textsOf(
   db: Kysely<Database>,
-  { reads, references }: ChangeSources,
+  { reads, references }: ChangeReaders,
   epoch: string,
   runs: readonly ChangeRun[],
 ): Promise<string[]> {

@@ -155,15 +155,15 @@ class RowNotation {
     if (this.isJson) this.out.byte(QUOTE);
   }
 
-  #decimal(column: PointColumns['mid'] | undefined, index: number): void {
-    const scaled = column?.scaled[index];
-    if (column === undefined || scaled === undefined || Number.isNaN(scaled)) {
-      this.#empty();
+  #decimal(column: PointColumns['mid'], index: number): void {
+    const { out } = this;
+    if (!this.isText || Number.isNaN(column.scaled[index] as number)) {
+      out.number(column, index, POINT_BYTES_MAX);
       return;
     }
-    if (this.isText) this.out.byte(QUOTE);
-    this.out.number(column, index, POINT_BYTES_MAX);
-    if (this.isText) this.out.byte(QUOTE);
+    out.byte(QUOTE);
+    out.number(column, index, POINT_BYTES_MAX);
+    out.byte(QUOTE);
   }
 
   #integer(value: number | undefined): void {
@@ -196,10 +196,14 @@ class RowNotation {
         if (hasRate(points, index)) out.text(this.shared(points.fx?.pair.base ?? null));
         else this.#empty();
       },
-      fxFrom: (points, index) =>
-        this.#decimal(hasRate(points, index) ? points.fx?.from : undefined, index),
-      fxTo: (points, index) =>
-        this.#decimal(hasRate(points, index) ? points.fx?.to : undefined, index),
+      fxFrom: (points, index) => {
+        if (points.fx && hasRate(points, index)) this.#decimal(points.fx.from, index);
+        else this.#empty();
+      },
+      fxTo: (points, index) => {
+        if (points.fx && hasRate(points, index)) this.#decimal(points.fx.to, index);
+        else this.#empty();
+      },
     };
   }
 }
@@ -214,9 +218,6 @@ export const csvCell = (value: SharedValue): string => CSV.shared(value);
 /** The notation of CSV, or of JSON with the decimals of the plan. */
 export const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
   isJson ? (options.decimalsAsText ? JSON_TEXTS : JSON_NUMBERS) : CSV;
-
-/** A row of a record: bytes that all of its rows share, and cells of its points between them. */
-type RowPart = Buffer | PointCell;
 
 /**
  * The reason that the points with a value were not converted. Null for a partial record, whose
@@ -234,40 +235,50 @@ function reasonCell(receipt: Receipt | null, notation: RowNotation): PointCell {
     notation.out.put((isUnconverted(points, index) ? unconverted : converted) as Buffer);
 }
 
+/** True if no point was converted or aggregated, so that each has the same reason. */
+const isNative = ({ fx, periods }: PointColumns): boolean => fx === null && periods === null;
+
 /** The columns that are empty in each point of some series: those of periods and of rates. */
 function isEmptyIn({ periods, fx }: PointColumns, name: string): boolean {
   if (name.startsWith('period') || name.startsWith('observations')) return periods === null;
   return name.startsWith('fx') && fx === null;
 }
 
-/** The parts of each row of a record. */
-function rowParts(context: RenderContext, contents: Contents, notation: RowNotation): RowPart[] {
+/** A row: `texts` that all rows of a record share, with the cells of a point between them. */
+interface RowShape {
+  readonly cells: readonly PointCell[];
+  /** The text before each cell, and the text after the last. */
+  readonly texts: readonly Buffer[];
+}
+
+/** The shape of the rows of a record. */
+function rowShape(context: RenderContext, contents: Contents, notation: RowNotation): RowShape {
   const shared = sharedValues(context, contents);
-  const { points } = contents;
+  const { points, receipt } = contents;
   const hasPoints = points !== null && points.length > 0;
-  const parts: RowPart[] = [];
+  const cells: PointCell[] = [];
+  const texts: Buffer[] = [];
   let text = notation.rowStart;
   const add = (cell: PointCell): void => {
-    parts.push(Buffer.from(text), cell);
+    texts.push(Buffer.from(text));
+    cells.push(cell);
     text = '';
   };
   for (const [place, name] of columnsOf(context.plan).entries()) {
     text += notation.before(name, place === 0);
     const cell = notation.points[name];
     if (name === 'conversionReason') {
-      if (hasPoints) add(reasonCell(contents.receipt, notation));
-      else text += notation.shared(contents.receipt?.reason ?? null);
+      if (!hasPoints) text += notation.shared(receipt?.reason ?? null);
+      else if (isNative(points)) text += notation.shared(reasonOf(receipt));
+      else add(reasonCell(receipt, notation));
     } else if (cell !== undefined) {
       if (hasPoints && !isEmptyIn(points, name)) add(cell);
       else text += notation.shared(null);
     } else text += notation.shared(shared[name] ?? null);
   }
-  parts.push(Buffer.from(text + notation.rowEnd));
-  return parts;
+  texts.push(Buffer.from(text + notation.rowEnd));
+  return { cells, texts };
 }
-
-const sharedBytes = (parts: readonly RowPart[]): number =>
-  parts.reduce((sum, part) => sum + (typeof part === 'function' ? 0 : part.length), 0);
 
 /**
  * The rows of one record in slices: one row for each point, or one without values if it has no
@@ -281,21 +292,22 @@ export function* recordRows(
 ): Generator<Buffer> {
   const notation = notationOf(context.plan, isJson);
   const { out } = notation;
-  const parts = rowParts(context, contents, notation);
+  const { cells, texts } = rowShape(context, contents, notation);
   const { points } = contents;
   if (points === null || points.length === 0) {
-    yield Buffer.concat(parts as Buffer[]);
+    yield Buffer.concat(texts);
     return;
   }
-  const shared = sharedBytes(parts);
-  const room = shared + POINT_BYTES_MAX;
-  yield* slicesOf(out, points.length, shared + POINT_BYTES, room, (index) => {
+  const shared = texts.reduce((sum, { length }) => sum + length, 0);
+  const count = cells.length;
+  const end = texts[count] as Buffer;
+  yield* slicesOf(out, points.length, shared + POINT_BYTES, shared + POINT_BYTES_MAX, (index) => {
     if (isJson && index > 0) out.byte(COMMA);
-    for (const part of parts) {
-      if (typeof part === 'function') part(points, index);
-      else if (part.length === 1) out.byte(part[0] as number);
-      else out.put(part);
+    for (let place = 0; place < count; place += 1) {
+      out.put(texts[place] as Buffer);
+      (cells[place] as PointCell)(points, index);
     }
+    out.put(end);
   });
 }
 

@@ -1,4 +1,4 @@
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Ajv from 'ajv';
@@ -16,9 +16,12 @@ const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url));
 const page = await readFile(`${DOCS}mapping.md`, 'utf8');
 const EXAMPLES = globSync('examples/*.yaml', { cwd: DOCS }).sort();
 
-/** The shipped mappings of formats. */
-const SHIPPED = ['worldbank.yaml', 'ecb.yaml'];
 const FORMATS = fileURLToPath(new URL('../../../src/ingest/formats/', import.meta.url));
+
+/** The shipped mappings of formats: the other files are lists. */
+const SHIPPED = globSync('*.yaml', { cwd: FORMATS })
+  .filter((name) => readFileSync(`${FORMATS}${name}`, 'utf8').includes('mapping.schema.json'))
+  .sort();
 
 const ALL = [
   ...EXAMPLES.map((name) => `${DOCS}${name}`),
