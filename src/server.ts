@@ -37,7 +37,7 @@ async function openMetrics(config: Config, log: Log): Promise<Metrics | undefine
   if (config.METRICS_PORT === undefined) return undefined;
   const metrics = metricsOf(log);
   const { METRICS_PORT: port, METRICS_HOST: host } = config;
-  const server = await serveMetrics(async () => metrics.registry, { port, host });
+  const server = await serveMetrics(metrics.registry, { port, host });
   lifecycle.onShutdown(() => server.close());
   log.logger.info(`metrics are at ${addressOf(host, server.port)}/metrics`);
   return metrics;

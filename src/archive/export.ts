@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -63,30 +63,25 @@ function nullIfExists(error: NodeJS.ErrnoException): null {
   throw error;
 }
 
-/** Yields the bytes of a table as CSV, and reports progress. */
-async function* rowsWithProgress(run: ExportRun, table: Table): AsyncGenerator<Buffer> {
+/** Yields the bytes of a table as CSV, hashes them and reports progress. */
+async function* hashedRows(run: ExportRun, table: Table, hash: Hash): AsyncGenerator<Buffer> {
   const { driver, request, meter } = run;
   for await (const bytes of driver.query(copyTo(copyStatement(table, request.markets)))) {
     request.signal?.throwIfAborted();
     meter.rows += lineEnds(bytes);
     const done = Math.min(meter.rows, meter.total);
     request.onProgress?.({ item: table.name, done, total: meter.total, unit: 'rows' });
+    hash.update(bytes);
     yield bytes;
   }
 }
 
-/** Writes a table to a new file, flushed to disk, and hashes it meanwhile. */
+/** Writes a table to a new file, flushed to disk. */
 async function writeTable(run: ExportRun, table: Table): Promise<ManifestFile> {
   const file = fileNameOf(table.name);
   const out = createWriteStream(join(run.request.folder, file), { flags: 'wx', flush: true });
   const hash = createHash('sha256');
-  const hashed = async function* (chunks: AsyncIterable<Buffer>) {
-    for await (const chunk of chunks) {
-      hash.update(chunk);
-      yield chunk;
-    }
-  };
-  await pipeline(rowsWithProgress(run, table), hashed, out);
+  await pipeline(hashedRows(run, table, hash), out);
   const columns = table.columns.map(({ name, type }) => ({ name, type }));
   const rows = run.counts.get(table.name) ?? 0;
   const sha256 = hash.digest('hex');

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander';
 import { MARKETS } from '../catalog/markets.ts';
 import { nearest } from '../catalog/nearest.ts';
 import { UsageError } from '../std/base-errors.ts';
-import { printJson } from './output.ts';
+import { printLines } from './output.ts';
 
 /** The result of a command. */
 export interface CommandResult {
@@ -52,7 +52,7 @@ export const json = (description = 'print data for a program'): Option =>
 
 /** Prints an answer as JSON or as text. */
 export function printAnswer({ data, print }: CommandResult, asJson: boolean): void {
-  if (asJson) printJson(data);
+  if (asJson) printLines(JSON.stringify(data, null, 2));
   else print();
 }
 
@@ -72,6 +72,13 @@ export function command(definition: Definition): (parent: Command) => void {
       if (answer.exitCode) process.exitCode = answer.exitCode;
     });
   };
+}
+
+/** Parses a whole number of the command line. @throws UsageError */
+export function wholeOf(name: string, text: string, least = 1, most = 999_999_999): number {
+  if (/^\d{1,9}$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text);
+  const shown = text.slice(0, 64);
+  throw new UsageError(`${name}: "${shown}" is not a whole number from ${least} to ${most}`);
 }
 
 /** Rejects an unknown name and suggests a similar one. @throws UsageError */

@@ -1,24 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Client } from '../db/client.ts';
 import { PROGRAM } from '../std/program.ts';
 import { command, json, option } from './command.ts';
 import { printLines } from './output.ts';
 
 const FILE = fileURLToPath(new URL('../../openapi.yaml', import.meta.url));
-
-/** A client whose pool never connects, because the application handles no requests. */
-async function idleClient(): Promise<Client> {
-  const { openClient } = await import('../db/client.ts');
-  return openClient({
-    url: 'postgres://127.0.0.1/none',
-    connectionsMax: 1,
-    acquireTimeoutMs: 1,
-    statementTimeoutMs: 1,
-    readOnly: true,
-    applicationName: 'commodity-prices openapi',
-  });
-}
 
 /** The OpenAPI document with the default settings, as YAML and as JSON. */
 async function openapiTexts(): Promise<{ readonly yaml: string; readonly json: string }> {
@@ -26,8 +12,11 @@ async function openapiTexts(): Promise<{ readonly yaml: string; readonly json: s
   const { buildApp } = await import('../app.ts');
   const { openapiYaml } = await import('../http/routes/documents.ts');
   const { configOf } = await import('../config/config.ts');
-  const client = await idleClient();
-  const app = await buildApp({ config: configOf({}), client });
+  const { openWriter } = await import('../process/database.ts');
+  const config = configOf({});
+  // Never connects, because the application handles no requests.
+  const client = openWriter('postgres://127.0.0.1/none', config);
+  const app = await buildApp({ config, client });
   try {
     await app.ready();
     return { yaml: await openapiYaml(app), json: JSON.stringify(app.swagger(), null, 2) };

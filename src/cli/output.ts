@@ -1,10 +1,5 @@
 import { once } from 'node:events';
 
-/** Prints JSON. */
-export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
-}
-
 /** Prints lines of text. */
 export function printLines(...lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(''));

@@ -53,8 +53,8 @@ const optionDescription = (option: Option): string => {
 interface CommandGroup {
   readonly summary: string;
   readonly description: string;
-  /** Loads the module of the commands; returns its function that adds them to the group. */
-  readonly load: () => Promise<(group: Command) => void>;
+  /** Loads the module of the commands; returns the functions that add them to the group. */
+  readonly load: () => Promise<readonly ((group: Command) => void)[]>;
 }
 
 const GROUPS = {
@@ -63,34 +63,22 @@ const GROUPS = {
     description:
       'Migrates the schema, loads seeds, creates accounts, hashes, verifies, exports and imports ' +
       'data.',
-    load: async () => {
-      const { addDatabaseCommands } = await import('./db/db.ts');
-      return addDatabaseCommands;
-    },
+    load: async () => (await import('./db/db.ts')).DATABASE_COMMANDS,
   },
   load: {
     summary: 'load a file of prices or exchange rates',
     description: 'Loads a file of prices or exchange rates, and reports what was loaded.',
-    load: async () => {
-      const { addLoadCommands } = await import('./load/load-commands.ts');
-      return addLoadCommands;
-    },
+    load: async () => (await import('./load/load-commands.ts')).LOAD_COMMANDS,
   },
   keys: {
     summary: 'make, list, rotate and revoke API keys',
     description: 'Makes, lists, shows, rotates and revokes API keys.',
-    load: async () => {
-      const { addKeyCommands } = await import('./keys/keys.ts');
-      return addKeyCommands;
-    },
+    load: async () => (await import('./keys/keys.ts')).KEY_COMMANDS,
   },
   token: {
     summary: 'sign a bearer token for development',
     description: 'Bearer tokens for trying the service out.',
-    load: async () => {
-      const { addTokenCommands } = await import('./token.ts');
-      return addTokenCommands;
-    },
+    load: async () => [(await import('./token.ts')).addTokenCreate],
   },
 } satisfies Record<string, CommandGroup>;
 
@@ -111,7 +99,8 @@ export async function makeProgram(words?: readonly string[]): Promise<Command> {
   const addGroup = async (name: keyof typeof GROUPS): Promise<void> => {
     const { summary, description, load } = GROUPS[name];
     const group = program.command(name).summary(summary).description(description);
-    if (words === undefined || words.includes(name)) (await load())(group);
+    if (words !== undefined && !words.includes(name)) return;
+    for (const add of await load()) add(group);
   };
   addServe(program);
   await addGroup('db');

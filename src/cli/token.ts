@@ -1,11 +1,10 @@
-import type { Command } from 'commander';
 import { SignJWT } from 'jose';
 import { scopesOf } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
 import { readCommandConfig, withDevelopmentSecret } from '../process/environment.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
-import { command, json, option, required } from './command.ts';
+import { command, json, option, required, wholeOf } from './command.ts';
 import { splitScopes } from './keys/arguments.ts';
 import { printLines } from './output.ts';
 
@@ -19,18 +18,8 @@ interface DevelopmentToken {
   readonly lifetimeSeconds: number;
 }
 
-/**
- * Signs a token (HS256) for development.
- * @throws UnknownScopeError for an unknown scope, RangeError for a lifetime that is not positive,
- *   TypeError for a secret that is too short
- */
-export async function createDevelopmentToken(request: DevelopmentToken): Promise<string> {
-  const { lifetimeSeconds } = request;
-  if (!Number.isSafeInteger(lifetimeSeconds) || lifetimeSeconds <= 0) {
-    throw new RangeError('the lifetime must be a positive number of whole seconds');
-  }
-  const secret = Buffer.from(request.secret);
-  if (secret.length < 32) throw new TypeError('JWT_SECRET: must have at least 32 bytes');
+/** Signs a token (HS256) for development. @throws UnknownScopeError for an unknown scope */
+export function createDevelopmentToken(request: DevelopmentToken): Promise<string> {
   const issuedAt = Math.floor(Date.now() / 1000);
   return new SignJWT({ scope: scopesOf(request.scopes).join(' ') })
     .setProtectedHeader({ alg: 'HS256', typ: 'at+jwt' })
@@ -38,8 +27,8 @@ export async function createDevelopmentToken(request: DevelopmentToken): Promise
     .setAudience(request.audience)
     .setSubject(request.subject)
     .setIssuedAt(issuedAt)
-    .setExpirationTime(issuedAt + lifetimeSeconds)
-    .sign(secret);
+    .setExpirationTime(issuedAt + request.lifetimeSeconds)
+    .sign(Buffer.from(request.secret));
 }
 
 interface TokenOptions {
@@ -57,7 +46,8 @@ function whyUnsigned(config: Config): string {
         'with JWT_SECRET in its place takes tokens that are signed here';
 }
 
-const addCreate = command({
+/** Adds `token create`. */
+export const addTokenCreate = command({
   name: 'create',
   summary: 'sign a token with JWT_SECRET',
   description:
@@ -80,12 +70,7 @@ Example:
     const config = await withDevelopmentSecret(given);
     if (config.JWT_SECRET === undefined) throw new UsageError(whyUnsigned(config));
     const lifetimeMax = config.JWT_LIFETIME_MAX_SECONDS;
-    const lifetimeSeconds = /^[1-9]\d{0,8}$/.test(options.lifetime) ? Number(options.lifetime) : 0;
-    if (lifetimeSeconds === 0 || lifetimeSeconds > lifetimeMax) {
-      throw new UsageError(
-        `--lifetime: from 1 to ${lifetimeMax} seconds (JWT_LIFETIME_MAX_SECONDS)`,
-      );
-    }
+    const lifetimeSeconds = wholeOf('--lifetime', options.lifetime, 1, lifetimeMax);
     const token = await createDevelopmentToken({
       secret: config.JWT_SECRET,
       issuer: config.JWT_ISSUER,
@@ -104,8 +89,3 @@ Example:
     return { data: { token, lifetimeSeconds }, print: () => printLines(token) };
   },
 });
-
-/** Adds `token create`. */
-export function addTokenCommands(token: Command): void {
-  addCreate(token);
-}

@@ -122,25 +122,7 @@ interface LoadBatch {
   format: string;
   file_name: string;
   sha256: Buffer;
-  mapping_sha256: Generated<Buffer | null>;
-  vintage: string | null;
-  actor: string;
-  reason: string | null;
   status: 'applied' | 'refused';
-  started_at: string;
-  finished_at: string;
-  revision: string | null;
-  prices_added: Generated<number>;
-  prices_changed: Generated<number>;
-  rows: ColumnType<string, number | string, never>;
-  inserted: ColumnType<string, number | string | undefined, never>;
-  unchanged: ColumnType<string, number | string | undefined, never>;
-  corrected: ColumnType<string, number | string | undefined, never>;
-  outdated: ColumnType<string, number | string | undefined, never>;
-  rejected: ColumnType<string, number | string | undefined, never>;
-  withdrawn: ColumnType<string, number | string | undefined, never>;
-  prices_removed: Generated<number>;
-  undoes: Generated<number | null>;
   undone_by: GeneratedAlways<number | null>;
 }
 

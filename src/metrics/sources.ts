@@ -100,7 +100,7 @@ function database(registry: Registry, { pool, reads, link }: Client): void {
   counters(
     registry,
     ['statement_retries', 'Retries of statements', () => reads.retries.count],
-    ['database_outages', 'Outages during which requests failed', () => link.outages],
+    ['database_outages', 'Outages during which requests failed', () => link.counts.outages],
     ['revision_checks', 'Revision checks', () => link.counts.checks],
     [
       'revision_check_requests',

@@ -1,13 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Registry } from '@prometheus-io/client';
 import { listenError } from './ports.ts';
-
-/** A registry that writes the Prometheus text format. */
-interface Exposition {
-  readonly contentType: string;
-  metrics(): Promise<string>;
-}
 
 /**
  * Serves `GET /metrics` on a separate port: clients of the API cannot read metrics, and an overload
@@ -15,7 +10,7 @@ interface Exposition {
  * @throws ConfigError if the port or host cannot be used
  */
 export async function serveMetrics(
-  read: () => Promise<Exposition>,
+  registry: Registry,
   { port, host }: { readonly port: number; readonly host: string },
 ): Promise<{ readonly port: number; close(): Promise<void> }> {
   const server = createServer(async ({ method, url }, reply) => {
@@ -25,9 +20,8 @@ export async function serveMetrics(
       return;
     }
     try {
-      const exposition = await read();
-      const text = await exposition.metrics();
-      reply.writeHead(200, { 'content-type': exposition.contentType }).end(text);
+      const text = await registry.metrics();
+      reply.writeHead(200, { 'content-type': registry.contentType }).end(text);
     } catch {
       reply.writeHead(500, { 'content-type': 'text/plain' }).end('the metrics cannot be read\n');
     }

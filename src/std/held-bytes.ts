@@ -49,24 +49,9 @@ type GiveBack = () => void;
  * Budget of the memory that answers hold until their clients have read them: everything beyond the
  * slices that are being written.
  */
-export class HeldBytes {
-  readonly #budget: ByteBudget;
+export class HeldBytes extends ByteBudget {
   /** The objects of each holder, and how often it holds them. */
   readonly #holders = new Map<string, Map<object, number>>();
-
-  constructor(bytesMax: number) {
-    this.#budget = new ByteBudget(bytesMax);
-  }
-
-  /** Bytes that are held now. */
-  get bytes(): number {
-    return this.#budget.bytes;
-  }
-
-  /** Most bytes of one holder. */
-  get shareMax(): number {
-    return this.#budget.shareMax;
-  }
 
   /**
    * Grants memory to a holder; null beyond the budget or the holder's share.
@@ -75,7 +60,7 @@ export class HeldBytes {
   hold(name: string, bytes: number, of: object = {}): GiveBack | null {
     const counts = this.#holders.get(name) ?? new Map<object, number>();
     const count = counts.get(of) ?? 0;
-    if (count === 0 && !this.#budget.take(name, bytes)) return null;
+    if (count === 0 && !this.take(name, bytes)) return null;
     this.#holders.set(name, counts.set(of, count + 1));
     return () => {
       const left = (counts.get(of) ?? 0) - 1;
@@ -85,7 +70,7 @@ export class HeldBytes {
       }
       counts.delete(of);
       if (counts.size === 0) this.#holders.delete(name);
-      this.#budget.giveBack(name, bytes);
+      this.giveBack(name, bytes);
     };
   }
 }

@@ -94,7 +94,7 @@ t.test('grace never lengthens a life, and none ends it at once', async (t) => {
       expiresAt: null,
       limits: { perMinute: 1, burst: null, concurrent: null },
     }),
-    /a rate needs a burst/,
+    /api_key_rate_is_whole/,
   );
 });
 

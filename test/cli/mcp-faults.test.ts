@@ -394,8 +394,8 @@ t.test('a missing key and a key in the address are refused before any request', 
     [{ COMMODITY_PRICES_URL: `${url}/?x-api-key=1` }, [], /the address holds a credential/],
     [{ COMMODITY_PRICES_URL: 'prices.example.com' }, [], /must be an address such as https:/],
     [{ COMMODITY_PRICES_URL: 'ftp://example.com' }, [], /must be an address such as https:/],
-    [{}, ['--timeout', '0'], /--timeout: from 1 to 600 seconds/],
-    [{}, ['--timeout', '1e9'], /--timeout: from 1 to 600 seconds/],
+    [{}, ['--timeout', '0'], /--timeout: .* is not a whole number from 1 to 600/],
+    [{}, ['--timeout', '1e9'], /--timeout: .* is not a whole number from 1 to 600/],
   ] as const;
   const check = async ([given, args, output]: (typeof wrong)[number]): Promise<void> => {
     const { code, stdout, stderr } = await prices(t, { ...env, ...given }, 'mcp', ...args);

@@ -199,7 +199,7 @@ t.test('a connection that is cut', async (t) => {
   t.equal(client.link.epoch, epoch + 1);
   await until('the link listens again', () => client.link.reportsCommits);
   t.ok(commits.includes(null), 'commits may have been missed');
-  t.equal(client.link.outages, 0);
+  t.equal(client.link.counts.outages, 0);
 });
 
 /** Stops a server for as long as work takes. */
@@ -229,7 +229,7 @@ t.test('a server that stands still', async (t) => {
     const expected = { code: 'database_unavailable', headers: { 'retry-after': /^[1-5]$/ } };
     t.match(problemOf(await failureOf(client.reads.query({ text: 'select 1' }))), expected);
     t.match(problemOf(await failureOf(client.link.newestRevision())), expected);
-    t.equal(client.link.outages, 1);
+    t.equal(client.link.counts.outages, 1);
   });
   await walk(t, here, 'down: server answers');
   t.same(await client.reads.query({ text: 'select 1 as one' }), [{ one: 1 }]);

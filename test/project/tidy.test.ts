@@ -174,6 +174,7 @@ const namesFrom = ({ path, text }: ProjectFile): string[] => {
     ...text.matchAll(/(?:import|export)\s+(?:type\s+)?\{([^}]*)\}\s*from\s+'(\.[^']+)'/g),
   ];
   const taken = [...text.matchAll(/\{([^{}]*)\}\s*=\s*await import\(\s*'(\.[^']+)'/g)];
+  const members = [...text.matchAll(/\(await import\('(\.[^']+)'\)\)\.(\w+)/g)];
   const whole = [...text.matchAll(/\* as \w+ from '(\.[^']+)'/g)];
   return [
     ...[...named, ...taken].flatMap(([, names = '', target = '']) =>
@@ -188,6 +189,7 @@ const namesFrom = ({ path, text }: ProjectFile): string[] => {
         )
         .map((name) => `${at(target)} ${name}`),
     ),
+    ...members.map(([, target = '', name]) => `${at(target)} ${name}`),
     ...whole.map(([, target = '']) => `${at(target)} *`),
   ];
 };

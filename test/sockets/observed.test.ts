@@ -149,7 +149,7 @@ t.test('the metrics have a separate port, and show the state of the parts', asyn
     'the service has checked its database',
     async () => (await ask(get('/ready'))).status === 200,
   );
-  const server = await serveMetrics(async () => metrics.registry, { port: 0, host: '127.0.0.1' });
+  const server = await serveMetrics(metrics.registry, { port: 0, host: '127.0.0.1' });
   t.teardown(() => server.close());
   const read = await exchange(t, server.port, get('/metrics'));
   t.equal(read.status, 200);
@@ -185,12 +185,8 @@ t.test('the metrics have a separate port, and show the state of the parts', asyn
     connection.socket.write(line);
     await until('the request is refused', () => connection.text.startsWith('HTTP/1.1 404 '));
   }
-  await t.rejects(
-    serveMetrics(async () => metrics.registry, { port: server.port, host: '127.0.0.1' }),
-    {
-      name: 'ConfigError',
-      message:
-        /^METRICS_PORT: \d+ on 127\.0\.0\.1 is in use .*; METRICS_PORT=0 selects a free port$/,
-    },
-  );
+  await t.rejects(serveMetrics(metrics.registry, { port: server.port, host: '127.0.0.1' }), {
+    name: 'ConfigError',
+    message: /^METRICS_PORT: \d+ on 127\.0\.0\.1 is in use .*; METRICS_PORT=0 selects a free port$/,
+  });
 });

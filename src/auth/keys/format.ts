@@ -53,6 +53,3 @@ export function publicIdOf(text: string): string | null {
   if (publicId === undefined) return null;
   return text.endsWith(checksumOf(text.slice(0, -CHECKSUM_LENGTH))) ? publicId : null;
 }
-
-/** True if a text has the form of the public part of a key. */
-export const isPublicId = (text: string): boolean => /^[0-9A-Za-z]{10}$/.test(text);

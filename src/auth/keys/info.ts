@@ -3,7 +3,6 @@ import { instantOf, instantOrNull } from '../../db/instant.ts';
 import type { Database } from '../../db/schema.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import { isPublicId } from './format.ts';
 import { limitsOf, scopesOfRow } from './verify.ts';
 
 /** Maps the public id of each replacement key to that of the key it replaced. */
@@ -66,12 +65,13 @@ export function checkText(field: string, text: string): void {
 
 /** Rejects whole keys: a secret must not appear in an error message or a statement. */
 export function checkId(id: string): void {
-  if (!isPublicId(id)) {
+  if (!/^[0-9A-Za-z]{10}$/.test(id)) {
     throw new KeyError('a key is named by its public id, the 10 characters after cps_live_');
   }
 }
 
-async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
+/** Lists the keys, oldest first. @param id only the key with this public id */
+export async function listKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
   const rows = await db
     .selectFrom('api_key')
     .leftJoin(replacedKeys(db).as('rotation'), 'rotation.replacement', 'api_key.public_id')
@@ -107,15 +107,10 @@ async function readKeys(db: Kysely<Database>, id?: string): Promise<KeyInfo[]> {
   }));
 }
 
-/** Lists all keys, oldest first. */
-export async function listKeys(db: Kysely<Database>): Promise<KeyInfo[]> {
-  return readKeys(db);
-}
-
 /** Reads one key by its public id. @throws KeyError if it does not exist */
 export async function showKey(db: Kysely<Database>, id: string): Promise<KeyInfo> {
   checkId(id);
-  const [key] = await readKeys(db, id);
+  const [key] = await listKeys(db, id);
   if (key === undefined) throw new KeyError(`there is no key with the id ${id}`);
   return key;
 }
@@ -151,22 +146,14 @@ export async function readAudit(
         .onRef('rotation.replacement', '=', 'key_audit.public_id')
         .on('key_audit.action', '=', 'created'),
     )
-    .select(['at', 'actor', 'action', 'public_id', 'reason', 'rotation.replaced'])
+    .select(['at', 'actor', 'action', 'public_id as id'])
     .select([withPublicIds('before').as('before'), withPublicIds('after').as('after')])
+    .select(['reason', 'rotation.replaced as replaces'])
     .$if(id !== undefined, (query) => query.where('public_id', '=', id ?? ''))
-    .orderBy('id', 'desc')
+    .orderBy('key_audit.id', 'desc')
     .limit(limit)
     .execute();
   // A deleted key keeps its audit entries. A key older than the audit has none.
   if (id !== undefined && rows.length === 0) await showKey(db, id);
-  return rows.map(({ at, actor, action, public_id, before, after, reason, replaced }) => ({
-    at: instantOf(at),
-    actor,
-    action,
-    id: public_id,
-    before,
-    after,
-    reason,
-    replaces: replaced,
-  }));
+  return rows.map((row) => ({ ...row, at: instantOf(row.at) }));
 }

@@ -40,13 +40,6 @@ function checkExpiry(expiresAt: Date | null): void {
   }
 }
 
-function checkLimits(limits: KeyLimits | null): void {
-  if (limits === null) return;
-  if ((limits.perMinute === null) !== (limits.burst === null)) {
-    throw new KeyError('a rate needs a burst, and a burst needs a rate');
-  }
-}
-
 /** A change of a key writes few rows: a longer wait has a cause that an operator must end. */
 const LOCK_TIMEOUT_MS = 5_000;
 
@@ -112,8 +105,8 @@ async function insertKey(trx: Transaction<Database>, request: KeyRequest) {
 
 /**
  * Creates a key. Only the result has its text: the database stores the SHA-256.
- * @throws KeyError for an invalid name, owner, limit or expiry, UnknownScopeError for an unknown
- *   scope
+ * @throws KeyError for an invalid name, owner or expiry, UnknownScopeError for an unknown scope,
+ *   and the error of the database for a rate without a burst
  */
 export async function createKey(
   db: Kysely<Database>,
@@ -123,7 +116,6 @@ export async function createKey(
   checkText('name', request.name);
   if (typeof request.owner === 'string') checkText('owner', request.owner);
   checkExpiry(request.expiresAt);
-  checkLimits(request.limits ?? null);
   const { text, publicId } = await inAuditedTransaction(db, change, (trx) =>
     insertKey(trx, request),
   );

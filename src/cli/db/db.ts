@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { contentHash, type PartHash } from '../../db/content-hash.ts';
 import { renewEpoch } from '../../db/revisions.ts';
 import { seed } from '../../db/seed/seed.ts';
@@ -110,14 +109,14 @@ Example:
   },
 });
 
-/** Adds `db migrate` and all other commands for the database as a whole. */
-export function addDatabaseCommands(db: Command): void {
-  addMigrate(db);
-  addSeed(db);
-  addRoles(db);
-  addHash(db);
-  addVerify(db);
-  addRenewEpoch(db);
-  addExport(db);
-  addImport(db);
-}
+/** The commands for the database as a whole. */
+export const DATABASE_COMMANDS = [
+  addMigrate,
+  addSeed,
+  addRoles,
+  addHash,
+  addVerify,
+  addRenewEpoch,
+  addExport,
+  addImport,
+];

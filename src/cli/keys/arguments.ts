@@ -1,6 +1,7 @@
 import { KEY_LIFETIME_DAYS } from '../../auth/keys/keys.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
 import { UsageError } from '../../std/base-errors.ts';
+import { wholeOf } from '../command.ts';
 
 const DAY_MS = 86_400_000;
 const UNITS_MS = { m: 60_000, h: 3_600_000, d: DAY_MS } as const;
@@ -49,11 +50,6 @@ export interface LimitOptions {
   readonly concurrency?: string;
 }
 
-const wholeOf = (option: string, text: string, least: number): number => {
-  if (/^\d{1,9}$/.test(text) && Number(text) >= least) return Number(text);
-  throw new UsageError(`${option}: "${text}" is not a whole number from ${least} on`);
-};
-
 /** A rate such as `600/min`, or the number alone. */
 function perMinuteOf(rate: string): number {
   const [, count] = /^(\d{1,9})(?:\/min)?$/.exec(rate) ?? [];
@@ -74,7 +70,7 @@ export function limitsOf({ rate, burst, concurrency }: LimitOptions): KeyLimits 
         ? null
         : burst === undefined
           ? Math.max(Math.ceil(perMinute / 10), 1)
-          : wholeOf('--burst', burst, 1),
+          : wholeOf('--burst', burst),
     concurrent: concurrency === undefined ? null : wholeOf('--concurrency', concurrency, 0),
   };
 }

@@ -1,10 +1,8 @@
-import type { Command } from 'commander';
 import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../../auth/keys/info.ts';
 import { createKey, type NewKeyInfo, revokeKey, rotateKey } from '../../auth/keys/keys.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
-import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { actor, type CommandResult, command, json, option, required } from '../command.ts';
+import { actor, type CommandResult, command, json, option, required, wholeOf } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { printLines, printTable, timeText } from '../output.ts';
 import {
@@ -265,21 +263,11 @@ const addAudit = command({
   ],
   help: `\nExample:\n  ${PROGRAM} keys audit 7hQ2mB9xTa`,
   async run(id: string | undefined, { limit }: { limit: string }) {
-    if (!/^[1-9]\d{0,5}$/.test(limit)) {
-      throw new UsageError(`--limit: "${limit}" is not a number from 1 to 999999`);
-    }
-    const asked = { id, limit: Number(limit) };
+    const asked = { id, limit: wholeOf('--limit', limit, 1, 999_999) };
     const events = await withDatabase(({ db }) => readAudit(db, asked));
     return { data: events, print: () => printEvents(events) };
   },
 });
 
-/** Adds `keys create`, `list`, `show`, `rotate`, `revoke` and `audit`. */
-export function addKeyCommands(keys: Command): void {
-  addCreate(keys);
-  addList(keys);
-  addShow(keys);
-  addRotate(keys);
-  addRevoke(keys);
-  addAudit(keys);
-}
+/** The commands for API keys. */
+export const KEY_COMMANDS = [addCreate, addList, addShow, addRotate, addRevoke, addAudit];

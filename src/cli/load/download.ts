@@ -13,15 +13,6 @@ export class DownloadError extends ExpectedError {
   override readonly exitCode = EXIT.failed;
 }
 
-interface DownloadOptions {
-  /** Name of the setting that holds the address. */
-  readonly setting: string;
-  readonly url: string;
-  /** Total time, including redirects. */
-  readonly timeoutMs: number;
-  readonly bytesMax: number;
-}
-
 /** The file of the ECB has 600 kB. */
 const BYTES_MAX = 16_777_216;
 const TIMEOUT_MS = 60_000;
@@ -75,17 +66,21 @@ function reasonOf(error: unknown, timeoutMs: number): string {
 }
 
 /**
- * Downloads a file into memory, whole or not at all.
+ * Downloads the file of ECB_URL into memory, whole or not at all.
+ * @param timeoutMs total time, including redirects
  * @throws DownloadError
  */
-export async function download(options: DownloadOptions): Promise<Buffer> {
-  const { setting, url, timeoutMs, bytesMax } = options;
+export async function download(
+  url: string,
+  timeoutMs = TIMEOUT_MS,
+  bytesMax = BYTES_MAX,
+): Promise<Buffer> {
   const start = new URL(url);
   try {
     return await follow(start, bytesMax, timeoutMs);
   } catch (error) {
     const reason = reasonOf(error, timeoutMs);
-    throw new DownloadError(`${setting}: cannot download ${shown(start)}: ${reason}`);
+    throw new DownloadError(`ECB_URL: cannot download ${shown(start)}: ${reason}`);
   }
 }
 
@@ -110,15 +105,10 @@ function temporaryFolder(): string {
  */
 export async function fetchEcb(): Promise<string> {
   const { ECB_URL } = readCommandConfig();
-  const bytes = await download({
-    setting: 'ECB_URL',
-    url: ECB_URL,
-    timeoutMs: TIMEOUT_MS,
-    bytesMax: BYTES_MAX,
-  });
+  const bytes = await download(ECB_URL);
   if (!isZip(bytes) && !BEGINNING.test(bytes.toString('utf8', 0, 64))) {
-    const { origin, pathname } = new URL(ECB_URL);
-    throw new DownloadError(`ECB_URL: what ${origin}${pathname} sends is no file of rates`);
+    const where = shown(new URL(ECB_URL));
+    throw new DownloadError(`ECB_URL: what ${where} sends is no file of rates`);
   }
   const path = join(temporaryFolder(), nameIn(ECB_URL));
   await writeFile(path, bytes);

@@ -4,17 +4,10 @@ import { type Batch, readLog } from '../../ingest/load/batches.ts';
 import type { Values } from '../../ingest/staging/change-set.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { checkMarkets, command, json, option, required } from '../command.ts';
+import { checkMarkets, command, json, option, required, wholeOf } from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
 import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
-
-/** A whole number greater than 0. @throws UsageError for any other text */
-function wholeOf(text: string, what: string): number {
-  const number = Number(text);
-  if (/^[1-9]\d{0,8}$/.test(text)) return number;
-  throw new UsageError(`${what} is a whole number from 1 on, not "${text.slice(0, 64)}"`);
-}
 
 /** Counts of a batch that are not zero. */
 function countsText(batch: Batch): string {
@@ -61,7 +54,7 @@ Examples:
   ${PROGRAM} load log
   ${PROGRAM} load log --market nickel --limit 5 --json`,
   async run({ limit, market }: { limit: string; market?: string }) {
-    const batchesMax = wholeOf(limit, '--limit');
+    const batchesMax = wholeOf('--limit', limit);
     // One more row shows whether there are further batches.
     if (market !== undefined) checkMarkets([market]);
     const asked = { limit: batchesMax + 1, market: market ?? null };
@@ -126,7 +119,7 @@ Examples:
   ${PROGRAM} load show 12 --json`,
   // A batch may have many changes: they are printed while they are read.
   async run(number: string, options: { json?: true }) {
-    const batch = wholeOf(number, 'the number of a batch');
+    const batch = wholeOf('batch', number);
     const { showBatch } = await import('../../ingest/ledger/history.ts');
     const print = (line: Batch, changes: AsyncIterable<BatchChange>) =>
       printChanges(line, changes, options.json === true);
@@ -192,7 +185,7 @@ Examples:
     if ((text === undefined) !== (samples === true)) {
       throw new UsageError('name the number of a batch, or take --samples');
     }
-    const batch = text === undefined ? null : wholeOf(text, 'the number of a batch');
+    const batch = text === undefined ? null : wholeOf('batch', text);
     const request = takingRequest(options, undoLines);
     const { UndoRefusal, undo } = await import('../../ingest/ledger/undo.ts');
     try {

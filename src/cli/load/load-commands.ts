@@ -199,10 +199,10 @@ Examples:
   });
 }
 
-/** Adds `load <format> FILE…` for every format there is. */
-export function addLoadCommands(parent: Command): void {
-  for (const name of FORMAT_NAMES) formatCommand(name)(parent);
-  addLoadLog(parent);
-  addLoadShow(parent);
-  addLoadUndo(parent);
-}
+/** `load <format> FILE…` for every format there is, and the commands for the ledger. */
+export const LOAD_COMMANDS = [
+  ...FORMAT_NAMES.map(formatCommand),
+  addLoadLog,
+  addLoadShow,
+  addLoadUndo,
+];

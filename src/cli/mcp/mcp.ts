@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { CLIENT_SECRETS, secretsFromFiles } from '../../config/environment.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM, VERSION } from '../../std/program.ts';
-import { command, option } from '../command.ts';
+import { command, option, wholeOf } from '../command.ts';
 
 /*
  * The command `mcp`: tools for language models over the Model Context Protocol. `tools.ts` declares
@@ -76,10 +76,6 @@ Examples:
   ${PROGRAM} mcp
   COMMODITY_PRICES_URL=https://prices.example.com ${PROGRAM} mcp --timeout 20`,
   async run({ timeout }: { readonly timeout: string }) {
-    const seconds = /^[1-9]\d{0,2}$/.test(timeout) ? Number(timeout) : 0;
-    if (seconds === 0 || seconds > TIMEOUT_S_MAX) {
-      throw new UsageError(`--timeout: from 1 to ${TIMEOUT_S_MAX} seconds`);
-    }
-    await serve(seconds * 1_000);
+    await serve(wholeOf('--timeout', timeout, 1, TIMEOUT_S_MAX) * 1_000);
   },
 });

@@ -17,7 +17,13 @@ interface RequestSchemaError {
   readonly keyword: string;
   readonly instancePath: string;
   readonly message: string;
-  readonly params: object;
+  /** Each keyword has one of them. */
+  readonly params: {
+    readonly type: unknown;
+    readonly limit: number;
+    readonly allowedValues: readonly string[];
+    readonly requiredProperties: readonly string[];
+  };
 }
 
 /** The legal member names of an object. */
@@ -84,41 +90,26 @@ const FORMS: Readonly<Record<string, string>> = {
 const article = (type: string): string => (/^[aeio]/.test(type) ? `an ${type}` : `a ${type}`);
 
 const KEYWORDS: Record<string, (error: RequestSchemaError) => [ViolationCode, string]> = {
-  type: ({ params }) => [
-    'wrong_type',
-    `Must be ${article(String((params as { type: unknown }).type))}`,
-  ],
+  type: ({ params }) => ['wrong_type', `Must be ${article(String(params.type))}`],
   format: ({ instancePath }) => ['invalid_format', FORMS[instancePath] ?? 'Must be in its format'],
   pattern: ({ instancePath }) => {
     const form = FORMS[instancePath];
     if (form) return ['invalid_format', form];
     return ['invalid_characters', 'Must not hold control characters or broken Unicode'];
   },
-  enum: ({ params }) => [
-    'out_of_range',
-    `Must be one of ${(params as { allowedValues: string[] }).allowedValues.join(', ')}`,
-  ],
-  minimum: ({ params }) => [
-    'out_of_range',
-    `Must be at least ${(params as { limit: number }).limit}`,
-  ],
-  maximum: ({ params }) => [
-    'out_of_range',
-    `Must be at most ${(params as { limit: number }).limit}`,
-  ],
+  enum: ({ params }) => ['out_of_range', `Must be one of ${params.allowedValues.join(', ')}`],
+  minimum: ({ params }) => ['out_of_range', `Must be at least ${params.limit}`],
+  maximum: ({ params }) => ['out_of_range', `Must be at most ${params.limit}`],
   required: ({ params }) => [
     'invalid_format',
-    `Must have ${(params as { requiredProperties: string[] }).requiredProperties.join(' and ')}`,
+    `Must have ${params.requiredProperties.join(' and ')}`,
   ],
   minLength: () => ['invalid_format', 'Must not be empty'],
-  maxLength: ({ params }) => [
-    'too_long',
-    `Must have at most ${(params as { limit: number }).limit} characters`,
-  ],
+  maxLength: ({ params }) => ['too_long', `Must have at most ${params.limit} characters`],
   minItems: () => ['too_few_items', 'Must name at least one; omit the member instead'],
   maxItems: ({ params }) => [
     'too_many_items',
-    `Must have at most ${(params as { limit: number }).limit} items; send several requests`,
+    `Must have at most ${params.limit} items; send several requests`,
   ],
 };
 

@@ -107,7 +107,8 @@ const failureFrom = (cause: unknown): DatabaseFailure =>
  * standby a revision check runs about once a second.
  */
 export class Link {
-  readonly counts = { checks: 0, requests: 0 };
+  /** Revision checks, calls that shared them, and outages during which requests failed. */
+  readonly counts = { checks: 0, requests: 0, outages: 0 };
   /** The queues for the database, which pause while it is away. */
   readonly queues: QueueGroup;
   /**
@@ -138,7 +139,6 @@ export class Link {
   #outageController = new AbortController();
   /** Resolved at the end of an outage. */
   #restored = Promise.withResolvers<void>();
-  #outages = 0;
   #epoch = 0;
   #answeredAtMs = 0;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
@@ -155,11 +155,6 @@ export class Link {
 
   get state(): LinkState {
     return this.#state;
-  }
-
-  /** Number of outages during which requests failed. */
-  get outages(): number {
-    return this.#outages;
   }
 
   /** Increases when connections must be replaced: earlier ones may be broken unnoticed. */
@@ -398,7 +393,7 @@ export class Link {
 
   #failWaiters(): void {
     const error = this.#error;
-    this.#outages += 1;
+    this.counts.outages += 1;
     this.#setState('down', error);
     this.#outageController.abort(failureFrom(error));
     this.queues.reject(() => failureFrom(error));

@@ -8,29 +8,15 @@ import { type SamplePoint, seriesOf } from '../../../seeds/series.ts';
 import { columnName, DIMENSIONS, type ValueKind } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { type Connection, copyInto, openRevision } from '../connection.ts';
+import { type BatchEntry, NO_COUNTS, nextBatch, writeBatch } from '../ledger.ts';
 import type { Database, PriceDimensions, PriceRow } from '../schema.ts';
 import { SEED_FORMAT } from './format.ts';
 import { ReferenceIds } from './reference-data.ts';
 
 type Trx = Transaction<Database>;
 
-const ACTOR = 'seed';
-
 /** File names of the two batches of the sample data in the ledger. */
 export const BATCH_NAMES = { samples: 'seeds', corrections: 'seeds, corrections' } as const;
-
-/** The columns of a seed batch in the ledger. */
-interface SeedBatch {
-  readonly file_name: (typeof BATCH_NAMES)[keyof typeof BATCH_NAMES];
-  readonly sha256: Buffer;
-  readonly reason: string | null;
-  readonly prices_added: number;
-  readonly rows: number;
-  readonly inserted: number;
-  readonly unchanged: number;
-  readonly corrected: number;
-  readonly outdated: number;
-}
 
 /** SHA-256 of all rows of a batch, by which a repeated batch is found. */
 export function digestOf(lines: Iterable<string>): Buffer {
@@ -51,27 +37,21 @@ export async function wasLoaded(trx: Trx, sha256: Buffer): Promise<boolean> {
   return rows.length > 0;
 }
 
-/**
- * Inserts a batch with the open revision into the ledger, and returns its id for the rows of the
- * batch.
- */
-export async function recordBatch(trx: Trx, batch: SeedBatch): Promise<number> {
-  const { id } = await trx
-    .insertInto('load_batch')
-    .values({
-      ...batch,
-      format: SEED_FORMAT,
-      vintage: null,
-      actor: ACTOR,
-      status: 'applied',
-      started_at: sql<string>`now()`,
-      finished_at: sql<string>`clock_timestamp()`,
-      revision: sql<string | null>`current_revision()`,
-    })
-    .returning('id')
-    .executeTakeFirstOrThrow();
-  return id;
-}
+/** Writes a batch of seeds to the ledger. @param revision null if the batch changed nothing */
+export const writeSeedBatch = (
+  trx: Trx,
+  id: number,
+  revision: string | null,
+  batch: Pick<BatchEntry, 'fileName' | 'sha256' | 'reason' | 'counts'>,
+): Promise<void> =>
+  writeBatch(trx, id, 'applied', revision, {
+    ...batch,
+    format: SEED_FORMAT,
+    mappingSha256: null,
+    vintage: null,
+    actor: 'seed',
+    startedAt: sql<string>`now()`,
+  });
 
 const sampleMark = JSON.stringify([{ name: SAMPLE_MARK.name }]);
 
@@ -270,18 +250,9 @@ export async function writeSample(
   const rows = series.reduce((sum, each) => sum + each.points.length, rates.length);
   const inserted = points + newRates;
   const unchanged = (await countOf(trx, samePoints)) + (await countOf(trx, sameRates));
-  if (inserted > 0) await openRevision(trx, 'seeds: sample data');
-  const batch = await recordBatch(trx, {
-    file_name: BATCH_NAMES.samples,
-    sha256,
-    reason: null,
-    prices_added: prices,
-    rows,
-    inserted,
-    unchanged,
-    corrected: 0,
-    outdated: rows - inserted - unchanged,
-  });
+  const isChanged = prices + inserted > 0;
+  const revision = isChanged ? await openRevision(trx, 'seeds: sample data') : null;
+  const batch = await nextBatch(trx);
   await sql`
     insert into series (price_id, date, low, mid, high, published_at, batch_id)
     select price_id, date, low, mid, high, published_at, ${batch}::integer
@@ -290,5 +261,12 @@ export async function writeSample(
     insert into fx_rate (source, currency_id, date, rate, batch_id)
     select ${SAMPLE_SOURCE}, currency_id, date, rate, ${batch}::integer
     from new_rate`.execute(trx);
+  const outdated = rows - inserted - unchanged;
+  await writeSeedBatch(trx, batch, revision, {
+    fileName: BATCH_NAMES.samples,
+    sha256,
+    reason: null,
+    counts: { ...NO_COUNTS, pricesAdded: prices, rows, inserted, unchanged, outdated },
+  });
   return { prices, points, rates: newRates };
 }

@@ -2,6 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely';
 import { type SampleMarket, sampleMarkets } from '../../../seeds/sample.ts';
 import type { Client } from '../client.ts';
 import { type Connection, openRevision, withConnection, withWriteLock } from '../connection.ts';
+import { NO_COUNTS, nextBatch } from '../ledger.ts';
 import { isSchemaCurrent } from '../migrate/migrations.ts';
 import type { Database } from '../schema.ts';
 import { SEED_FORMAT } from './format.ts';
@@ -11,12 +12,12 @@ import {
   digestOf,
   isSamplePrice,
   type RowProgress,
-  recordBatch,
   type SampleReport,
   type SampleSeries,
   sampleSeries,
   wasLoaded,
   writeSample,
+  writeSeedBatch,
 } from './sample.ts';
 
 /*
@@ -54,26 +55,24 @@ async function writeCorrections(
     select s.price_id, s.date from ${wanted}
     join series s on s.price_id = p.id and s.date = n.date
     where s.corrections = 0 and s.mid = n.wrong`.execute(trx);
-  // The batch is recorded even if it corrects nothing: it marks this step as done.
-  if (open.length > 0) await openRevision(trx, `seeds: ${REASON}`);
-  const batch = await recordBatch(trx, {
-    file_name: BATCH_NAMES.corrections,
-    sha256,
-    reason: REASON,
-    prices_added: 0,
-    rows: corrections.length,
-    inserted: 0,
-    unchanged: 0,
-    corrected: open.length,
-    outdated: corrections.length - open.length,
-  });
+  const isChanged = open.length > 0;
+  const revision = isChanged ? await openRevision(trx, `seeds: ${REASON}`) : null;
+  const batch = await nextBatch(trx);
   await sql`
     update series s set low = n.low, mid = n.mid, high = n.high, published_at = n."correctedAt",
       corrections = s.corrections + 1, batch_id = ${batch}::integer
     from ${wanted}
     where s.price_id = p.id and s.date = n.date and s.corrections = 0 and s.mid = n.wrong
   `.execute(trx);
-  return open.length;
+  const [rows, corrected] = [corrections.length, open.length];
+  // The batch is recorded even if it corrects nothing: it marks this step as done.
+  await writeSeedBatch(trx, batch, revision, {
+    fileName: BATCH_NAMES.corrections,
+    sha256,
+    reason: REASON,
+    counts: { ...NO_COUNTS, rows, corrected, outdated: rows - corrected },
+  });
+  return corrected;
 }
 
 interface SeedOptions {

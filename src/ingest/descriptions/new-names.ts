@@ -85,11 +85,15 @@ const slugOf = (name: string): string =>
     .replace(/^-|-$/g, '') || 'value';
 
 /** Finds a free slug: the second row of the same name gets `-2`. */
-async function freeSlug(name: string, isTaken: (slug: string) => Promise<boolean>) {
+async function freeSlug(trx: Trx, { record: { name }, ...row }: NewName): Promise<string> {
   const slug = slugOf(name);
   for (let count = 1; ; count += 1) {
     const candidate = count === 1 ? slug : `${slug}-${count}`;
-    if (!(await isTaken(candidate))) return candidate;
+    const taken =
+      'marketId' in row
+        ? sql`select from product where market_id = ${row.marketId} and slug = ${candidate}`
+        : sql`select from dimension_value where kind = ${row.kind} and slug = ${candidate}`;
+    if ((await taken.execute(trx)).rows.length === 0) return candidate;
   }
 }
 
@@ -97,13 +101,9 @@ async function freeSlug(name: string, isTaken: (slug: string) => Promise<boolean
 export async function writeNewNames(trx: Trx, rows: readonly NewName[]): Promise<void> {
   for (const row of rows) {
     const { name } = row.record;
+    const slug = await freeSlug(trx, row);
     if ('marketId' in row) {
       const { market, alias, chemicalCode, isSustainable } = row.record;
-      const slug = await freeSlug(name, async (candidate) => {
-        const taken = await sql`select from product
-          where market_id = ${row.marketId} and slug = ${candidate}`.execute(trx);
-        return taken.rows.length > 0;
-      });
       const uuid = idOf('product', market, slug);
       await sql`
         insert into product
@@ -111,11 +111,6 @@ export async function writeNewNames(trx: Trx, rows: readonly NewName[]): Promise
         values (${uuid}, ${row.marketId}, ${slug}, ${name}, ${alias}, ${chemicalCode},
           ${isSustainable}, ${row.key})`.execute(trx);
     } else {
-      const slug = await freeSlug(name, async (candidate) => {
-        const taken = await sql`select from dimension_value
-          where kind = ${row.kind} and slug = ${candidate}`.execute(trx);
-        return taken.rows.length > 0;
-      });
       const uuid = idOf(row.kind as 'purity', slug);
       await sql`
         insert into dimension_value (uuid, kind, slug, name, match_key)

@@ -19,51 +19,33 @@ export const FORMATS = {
   worldbank: {
     title: 'World Bank commodity prices, monthly ("Pink Sheet")',
     accepts: 'the original workbook, CMO-Historical-Data-Monthly.xlsx',
-    async open() {
-      const { worldbank } = await import('./worldbank.ts');
-      return worldbank;
-    },
+    open: async () => (await import('./worldbank.ts')).worldbank,
   },
   usgs: {
     title: 'U.S. Geological Survey, Mineral Commodity Summaries, annual prices',
     accepts:
       'the original salient tables (mcs2025-nicke_salient.csv …) or a list of prices, as CSV',
-    async open() {
-      const { usgs } = await import('./usgs.ts');
-      return usgs;
-    },
+    open: async () => (await import('./usgs.ts')).usgs,
   },
   ecb: {
     title: 'European Central Bank, euro foreign exchange reference rates',
     accepts: 'the history or the single day, as CSV, ZIP or XML',
-    async open() {
-      const { ecb } = await import('./ecb.ts');
-      return ecb;
-    },
+    open: async () => (await import('./ecb.ts')).ecb,
   },
   fed: {
     title: 'Federal Reserve, H.10 foreign exchange rates, daily',
     accepts: 'the table with a row for each day and a column for each country, as CSV',
-    async open() {
-      const { fed } = await import('./fed.ts');
-      return fed;
-    },
+    open: async () => (await import('./fed.ts')).fed,
   },
   csv: {
     title: 'Prices and their series, one point a row (docs/loading.md)',
     accepts: 'CSV in UTF-8 with a header row',
-    async open() {
-      const { csv } = await import('./csv.ts');
-      return csv;
-    },
+    open: async () => (await import('./csv.ts')).csv,
   },
   ndjson: {
     title: 'Prices and their series, one JSON object a line (docs/loading.md)',
     accepts: 'NDJSON in UTF-8',
-    async open() {
-      const { ndjson } = await import('./ndjson.ts');
-      return ndjson;
-    },
+    open: async () => (await import('./ndjson.ts')).ndjson,
   },
   table: {
     title: 'Any delimited or Excel table, as a mapping describes it (docs/mapping.md)',

@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto';
 import { type RawBuilder, sql } from 'kysely';
 import type { Client } from '../../db/client.ts';
 import { openRevision, withSession } from '../../db/connection.ts';
+import { type LoadCounts, NO_COUNTS, nextBatch, writeBatch } from '../../db/ledger.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { Trx } from '../descriptions/known-names.ts';
 import { withLockOrSnapshot } from '../load/apply.ts';
-import { type Batch, nextBatch, readBatch, writeBatch } from '../load/batches.ts';
-import { type ChangeRequest, type LoadCounts, NO_COUNTS } from '../load/request.ts';
+import { type Batch, readBatch } from '../load/batches.ts';
+import type { ChangeRequest } from '../load/request.ts';
 import {
   changedTargets,
   firstOf,

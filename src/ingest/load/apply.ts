@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
 import { type Connection, openRevision, withWriteLock } from '../../db/connection.ts';
+import { type BatchEntry, type LoadCounts, nextBatch, writeBatch } from '../../db/ledger.ts';
 import { textOf } from '../../db/revisions.ts';
 import type { Trx } from '../descriptions/known-names.ts';
 import { writeCurrencies, writeSource } from '../descriptions/new-names.ts';
 import { writePrices } from '../descriptions/prices.ts';
 import { writeChanges } from '../staging/change-set.ts';
 import { resolveCreated } from '../staging/staged-series.ts';
-import { type BatchEntry, nextBatch, writeBatch } from './batches.ts';
 import type { ClassifiedLoad, StagedLoad } from './phases.ts';
-import type { ChangeRequest, LoadCounts } from './request.ts';
+import type { ChangeRequest } from './request.ts';
 
 /**
  * Writes a classified load as a batch, in one revision; without changes it writes only the batch.

@@ -1,56 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 import { instantOf } from '../../db/instant.ts';
+import type { LoadCounts } from '../../db/ledger.ts';
 import type { Database } from '../../db/schema.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import type { Trx } from '../descriptions/known-names.ts';
 import type { OpenedLoad } from './phases.ts';
-import type { LoadCounts } from './request.ts';
-
-/** A new row of the ledger. */
-export interface BatchEntry {
-  readonly format: string;
-  readonly fileName: string;
-  readonly sha256: Buffer;
-  /** SHA-256 of the mapping; null for formats without one. */
-  readonly mappingSha256: Buffer | null;
-  readonly vintage: string | null;
-  readonly actor: string;
-  readonly reason: string | null;
-  readonly startedAt: string;
-  readonly counts: LoadCounts;
-  /** The batch that an undo reverses. */
-  readonly undoes?: number;
-}
-
-/** Reserves the number of a batch, so that its rows can refer to it before it is written. */
-export async function nextBatch(trx: Trx): Promise<number> {
-  const { rows } = await sql<{ id: string }>`
-    select nextval(pg_get_serial_sequence('load_batch', 'id')) as id`.execute(trx);
-  return Number(rows[0]?.id);
-}
-
-/** Writes a row of the ledger; `revision` is null if nothing changed. */
-export async function writeBatch(
-  trx: Trx,
-  id: number,
-  status: 'applied' | 'refused',
-  revision: string | null,
-  entry: BatchEntry,
-): Promise<void> {
-  const { counts } = entry;
-  await sql`
-    insert into load_batch (id, format, file_name, sha256, mapping_sha256, vintage, actor,
-      reason, status, started_at, finished_at, revision, prices_added, prices_changed,
-      prices_removed, rows, inserted, unchanged, corrected, outdated, withdrawn, rejected, undoes)
-    overriding system value
-    values (${id}, ${entry.format}, ${entry.fileName}, ${entry.sha256},
-      ${entry.mappingSha256}, ${entry.vintage}, ${entry.actor}, ${entry.reason}, ${status},
-      ${entry.startedAt}, clock_timestamp(),
-      ${revision}, ${counts.pricesAdded}, ${counts.pricesChanged},
-      ${counts.pricesRemoved ?? 0}, ${counts.rows},
-      ${counts.inserted}, ${counts.unchanged}, ${counts.corrected}, ${counts.outdated},
-      ${counts.withdrawn ?? 0}, ${counts.rejected}, ${entry.undoes ?? null})`.execute(trx);
-}
 
 export interface EarlierBatch {
   readonly id: number;

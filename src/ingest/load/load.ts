@@ -1,5 +1,6 @@
 import type { Client } from '../../db/client.ts';
 import type { Connection } from '../../db/connection.ts';
+import { NO_COUNTS, nextBatch, writeBatch } from '../../db/ledger.ts';
 import type { Trx } from '../descriptions/known-names.ts';
 import { openFormat } from '../formats/formats.ts';
 import { Problems } from '../records/problems.ts';
@@ -7,11 +8,11 @@ import { RejectsFile } from '../records/rejects-file.ts';
 import { openSource } from '../records/source-file.ts';
 import { writeCoverage } from '../staging/change-set.ts';
 import { entryOf, withLockOrSnapshot, write } from './apply.ts';
-import { type EarlierBatch, earlierBatch, nextBatch, writeBatch } from './batches.ts';
+import { type EarlierBatch, earlierBatch } from './batches.ts';
 import { classify } from './classify.ts';
 import { inPhases, open, requireReference } from './open.ts';
 import type { LoadRefused, OpenedLoad, StagedLoad } from './phases.ts';
-import { type LoadReport, type LoadRequest, NO_COUNTS } from './request.ts';
+import type { LoadReport, LoadRequest } from './request.ts';
 import { stage } from './stage.ts';
 
 /*

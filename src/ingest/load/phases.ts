@@ -1,3 +1,4 @@
+import type { LoadCounts } from '../../db/ledger.ts';
 import type { PriceChanges } from '../descriptions/prices.ts';
 import type { FormatName } from '../formats/formats.ts';
 import type { FileFormat } from '../records/format.ts';
@@ -6,7 +7,7 @@ import type { SourceFile } from '../records/source-file.ts';
 import type { ChangeTarget } from '../staging/change-set.ts';
 import type { StagedContent } from '../staging/stage.ts';
 import type { Bounds } from '../staging/validate.ts';
-import type { LoadCounts, LoadPreview, LoadRequest } from './request.ts';
+import type { LoadPreview, LoadRequest } from './request.ts';
 
 /*
  * A load or withdrawal after each of its phases. Nothing is assigned later. Only `problems`

@@ -1,10 +1,11 @@
 import type { OnHeld } from '../../db/connection.ts';
+import type { LoadCounts } from '../../db/ledger.ts';
 import type { PriceChange } from '../descriptions/prices.ts';
 import type { FormatName } from '../formats/formats.ts';
 import type { FileFormat } from '../records/format.ts';
 import type { LoadProblem } from '../records/load-error.ts';
 import type { Listed, ValueChange } from '../staging/change-set.ts';
-import type { ClassifiedCounts, NewValues } from '../staging/compare.ts';
+import type { NewValues } from '../staging/compare.ts';
 import type { StageProgress } from '../staging/stage.ts';
 
 /** Progress of a load: it hashes, reads, compares and writes. */
@@ -32,33 +33,6 @@ export interface LoadPreview {
   readonly outdated: number;
   readonly rejected: number;
 }
-
-/**
- * Numbers of values by outcome; `rows` is the sum of inserted, unchanged, corrected, outdated and
- * rejected. For a refused file only invalid values are counted, each once.
- */
-export interface LoadCounts extends ClassifiedCounts {
-  readonly rows: number;
-  readonly rejected: number;
-  readonly pricesAdded: number;
-  readonly pricesChanged: number;
-  /** Only for a withdrawal or an undo. */
-  readonly withdrawn?: number;
-  /** Only for an undo. */
-  readonly pricesRemoved?: number;
-}
-
-/** Counts of a change without effect. */
-export const NO_COUNTS: LoadCounts = {
-  rows: 0,
-  inserted: 0,
-  unchanged: 0,
-  corrected: 0,
-  outdated: 0,
-  rejected: 0,
-  pricesAdded: 0,
-  pricesChanged: 0,
-};
 
 /** Common members of the requests for a load, a withdrawal and an undo. */
 export interface ChangeRequest<Preview> {

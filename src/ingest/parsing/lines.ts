@@ -16,33 +16,29 @@ type TextEncodingName = (typeof ENCODINGS)[number];
 
 /** Characters for bytes that a single-byte encoding does not define. */
 const UNDEFINED = /[\u0080-\u009f]/;
-const MARK_LITTLE_ENDIAN = '\xff\xfe';
-const MARK_BIG_ENDIAN = '\xfe\xff';
+
+/** The encoding that a byte order mark of UTF-16 states; null without one. */
+function utf16Of(head: Buffer): 'utf-16le' | 'utf-16be' | null {
+  const mark = head.toString('latin1', 0, 2);
+  if (mark === '\xff\xfe') return 'utf-16le';
+  return mark === '\xfe\xff' ? 'utf-16be' : null;
+}
 
 const encodingRefusal = (message: string, line: number): Refusal =>
   new Refusal('invalid_encoding', message, { line });
 
 /** Resolves `utf-16` by the byte order mark at the start of the file. */
 function byteOrder(encoding: TextEncodingName, head: Buffer): TextEncodingName {
-  const mark = head.toString('latin1', 0, 2);
-  const found =
-    mark === MARK_LITTLE_ENDIAN ? 'utf-16le' : mark === MARK_BIG_ENDIAN ? 'utf-16be' : null;
-  if (encoding === 'utf-16' && found === null) {
+  const found = utf16Of(head);
+  if (encoding === 'utf-16') {
+    if (found !== null) return found;
     const advice = 'set utf-16le, utf-16be or another encoding';
     throw encodingRefusal(`The file has no byte order mark of UTF-16: ${advice}`, 1);
   }
-  if (encoding === 'utf-16') return found ?? encoding;
   if (found !== null && found !== encoding) {
     throw encodingRefusal(`The file is not ${encoding}: it begins with the mark of ${found}`, 1);
   }
   return encoding;
-}
-
-/** Refuses a UTF-16 file whose mapping states UTF-8. */
-function refuseUtf16(head: Buffer): void {
-  const mark = head.toString('latin1', 0, 2);
-  if (mark !== MARK_LITTLE_ENDIAN && mark !== MARK_BIG_ENDIAN) return;
-  throw encodingRefusal('The file is UTF-16: set text.encoding: utf-16 in the mapping', 1);
 }
 
 /**
@@ -56,8 +52,8 @@ export async function* inUtf8(
   rejects: RejectsFile | null,
 ): AsyncGenerator<Buffer> {
   if (stated === 'utf-8') {
-    refuseUtf16(head);
-    return yield* bytes;
+    if (utf16Of(head) === null) return yield* bytes;
+    throw encodingRefusal('The file is UTF-16: set text.encoding: utf-16 in the mapping', 1);
   }
   const encoding = byteOrder(stated, head);
   if (rejects && encoding.startsWith('utf-16')) {
@@ -112,11 +108,10 @@ interface LineBlock {
 
 /** Refuses UTF-16 and ZIP files, which people load by mistake. */
 function refuseOtherKinds(head: Buffer): void {
-  const mark = head.subarray(0, 2).toString('latin1');
-  if (mark === '\xff\xfe' || mark === '\xfe\xff') {
-    throw new Refusal('invalid_encoding', 'The file is UTF-16: save it as UTF-8', { line: 1 });
+  if (utf16Of(head) !== null) {
+    throw encodingRefusal('The file is UTF-16: save it as UTF-8', 1);
   }
-  if (mark === 'PK') {
+  if (head.toString('latin1', 0, 2) === 'PK') {
     throw new Refusal('invalid_layout', 'The file is a ZIP archive or a workbook, not text', {
       line: 1,
     });

@@ -1,44 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, fsyncSync, openSync } from 'node:fs';
 import { access, link, rename, rm } from 'node:fs/promises';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import { textCell } from '../../std/csv.ts';
 import type { LoadProblem } from './load-error.ts';
 import type { SourceFile } from './source-file.ts';
 
-const BUFFER_BYTES = 65_536;
 const LF = Buffer.from('\n');
 
-/** Buffered writer of a new file. */
-class FileWriter {
-  private parts: Buffer[] = [];
-  private bytes = 0;
-  private readonly descriptor: number;
-
-  constructor(path: string) {
-    this.descriptor = openSync(path, 'wx');
-  }
-
-  write(part: Buffer): void {
-    this.parts.push(part);
-    this.bytes += part.length;
-    if (this.bytes > BUFFER_BYTES) this.flush();
-  }
-
-  private flush(): void {
-    for (let bytes = Buffer.concat(this.parts); bytes.length > 0; ) {
-      bytes = bytes.subarray(writeSync(this.descriptor, bytes));
-    }
-    this.parts = [];
-    this.bytes = 0;
-  }
-
-  /** Flushes the buffer and syncs the file to disk. */
-  close(): void {
-    this.flush();
-    fsyncSync(this.descriptor);
-    closeSync(this.descriptor);
-  }
+/** Closes a new file once it is on the disk. */
+function closeFlushed(file: number): void {
+  fsyncSync(file);
+  closeSync(file);
 }
 
 const LINES_OF_PAGE = 32_768;
@@ -62,8 +35,8 @@ class LineSet {
   }
 }
 
-const csvLine = (values: readonly (string | number | null)[]): Buffer =>
-  Buffer.from(`${values.map((each) => textCell(each === null ? null : String(each))).join(',')}\n`);
+const csvLine = (values: readonly (string | number | null)[]): string =>
+  `${values.map((each) => textCell(each === null ? null : String(each))).join(',')}\n`;
 
 /** `--rejects` is not possible: its file exists, or the loaded file has no lines. */
 class RejectsError extends ExpectedError {
@@ -93,7 +66,8 @@ export class RejectsFile {
   isPlaced = false;
   private readonly loaded: string;
   private readonly overwrites: boolean;
-  private readonly reasons: FileWriter;
+  /** Descriptor of the file of reasons. */
+  private readonly reasons: number;
   /** Prefix of the names of temporary files. */
   private readonly temporary: string;
   private readonly rejected = new LineSet();
@@ -108,8 +82,8 @@ export class RejectsFile {
     this.text = bytes;
     this.overwrites = overwrites;
     this.temporary = `${path}.${randomBytes(6).toString('hex')}`;
-    this.reasons = new FileWriter(`${this.temporary}.reasons`);
-    this.reasons.write(csvLine(['file', 'line', 'column', 'value', 'code', 'reason']));
+    this.reasons = openSync(`${this.temporary}.reasons`, 'wx');
+    appendFileSync(this.reasons, csvLine(['file', 'line', 'column', 'value', 'code', 'reason']));
   }
 
   /**
@@ -160,7 +134,10 @@ export class RejectsFile {
   /** Writes a reason and marks the line of its row. */
   add({ file, line, column, value, code, message }: LoadProblem): void {
     this.isEmpty = false;
-    this.reasons.write(csvLine([file ?? this.loaded, line, column, value, code, message]));
+    appendFileSync(
+      this.reasons,
+      csvLine([file ?? this.loaded, line, column, value, code, message]),
+    );
     // A problem in the mapping has no row in the file.
     if (line !== null && file === undefined) this.rejected.add(line);
   }
@@ -169,11 +146,11 @@ export class RejectsFile {
   async place(): Promise<void> {
     this.endReasons();
     if (this.isEmpty) return;
-    const writer = new FileWriter(`${this.temporary}.rows`);
+    const rows = openSync(`${this.temporary}.rows`, 'wx');
     try {
-      await this.copyLines(writer);
+      await this.copyLines(rows);
     } finally {
-      writer.close();
+      closeFlushed(rows);
     }
     const move = this.overwrites ? rename : link;
     await move(`${this.temporary}.reasons`, `${this.path}.reasons.csv`);
@@ -194,7 +171,7 @@ export class RejectsFile {
     }
   }
 
-  private async copyLines(writer: FileWriter): Promise<void> {
+  private async copyLines(file: number): Promise<void> {
     const { lineEnd, headerEnd, rejected, continuations } = this;
     let line = 1;
     let isKept = headerEnd > 0 || rejected.has(1);
@@ -203,7 +180,7 @@ export class RejectsFile {
         let end = chunk.indexOf(lineEnd, at);
         while (end >= 0 && end % lineEnd.length !== 0) end = chunk.indexOf(lineEnd, end + 1);
         const next = end < 0 ? chunk.length : end + lineEnd.length;
-        if (isKept) writer.write(chunk.subarray(at, next));
+        if (isKept) appendFileSync(file, chunk.subarray(at, next));
         at = next;
         if (end < 0) continue;
         line += 1;
@@ -213,7 +190,7 @@ export class RejectsFile {
   }
 
   private endReasons(): void {
-    if (this.isOpen) this.reasons.close();
+    if (this.isOpen) closeFlushed(this.reasons);
     this.isOpen = false;
   }
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { LoadCounts } from '../../db/ledger.ts';
 import type { Trx } from '../descriptions/known-names.ts';
 import type { FileFormat } from '../records/format.ts';
 import { type ChangeTarget, firstOf, type Listed } from './change-set.ts';
@@ -145,13 +146,7 @@ const VALUE_IS_NEW = sql`
   c.state = 'new' and c.neighbour is null and not u.is_refused
     and c.line is distinct from u.rejected_line`;
 
-/** Numbers of valid values of a file, by what the load does with them. */
-export interface ClassifiedCounts {
-  readonly inserted: number;
-  readonly unchanged: number;
-  readonly corrected: number;
-  readonly outdated: number;
-}
+type ClassifiedCounts = Pick<LoadCounts, 'inserted' | 'unchanged' | 'corrected' | 'outdated'>;
 
 /** Counts the classified values; as float8, which the driver returns as numbers. */
 export async function countValues(trx: Trx): Promise<ClassifiedCounts> {

@@ -23,8 +23,7 @@ async function serve(test: Pick<typeof t, 'teardown'>, handler: Handler): Promis
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const ask = (url: string, timeoutMs = 60_000) =>
-  download({ setting: 'ECB_URL', url, timeoutMs, bytesMax: 2_000 });
+const ask = (url: string, timeoutMs = 60_000) => download(url, timeoutMs, 2_000);
 
 const csv = await readFile(fixture('ecb-hist.csv'));
 const zip = zipOf([{ name: 'eurofxref-hist.csv', content: csv }]);
