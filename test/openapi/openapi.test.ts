@@ -216,8 +216,8 @@ t.test('every request and every answer has an example that validates', async (t)
 });
 
 /**
- * 438,585 bytes for 17 markets, and 5 %. A ninth is the HEAD operations, and a fifteenth the headers
- * that each operation lists, because a document cannot share a list of parameters or headers.
+ * 438,585 bytes for 17 markets, and 5 %. A ninth is the HEAD operations, and a fifteenth the
+ * headers that each operation lists: a document cannot share a list of parameters or headers.
  */
 const BYTES_PER_MARKET_MAX = (1.05 * 438_585) / 17;
 
