@@ -12,6 +12,7 @@ import {
 import { numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { boundText, type Days, dayOf, dayText } from '../../std/days.ts';
+import { mapped, visited } from '../../std/turns.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { References } from '../market/references.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -86,6 +87,12 @@ interface NeededLegs extends Legs {
   readonly kind: RateTable['kind'];
 }
 
+/** A price that needs rates. */
+interface RatedPrice {
+  readonly price: SelectedPrice;
+  readonly legs: NeededLegs;
+}
+
 /** Finds the legs of a price, also if the source has no rate of one of them. */
 function legsReader({ ratesOf, references, targets }: RatesInUse) {
   const withoutSource = new Map<number, CurrencyRates>();
@@ -117,18 +124,11 @@ interface PairPrices extends PricesToCount {
 }
 
 /** The prices that need rates, by legs. */
-function pairsOf(
-  plan: Plan,
-  planned: readonly PlannedPrice[],
-  legsOf: ReturnType<typeof legsReader>,
-): PairPrices[] {
+async function pairsOf(plan: Plan, rated: readonly RatedPrice[]): Promise<PairPrices[]> {
   const { includeSeries, includeSummary } = plan.options;
   if (!includeSeries && !includeSummary) return [];
   const found = new Map<string, PairPrices>();
-  for (const each of planned) {
-    const { price } = each;
-    const legs = legsOf(each);
-    if (legs === null) continue;
+  await visited(rated, ({ price, legs }) => {
     const key = legsKey(legs);
     const pair = found.get(key) ?? {
       legs,
@@ -142,7 +142,7 @@ function pairsOf(
     pair.mayLack ||= pair.segments.some(
       (segment) => segment.lacking.length > 0 && segment.first <= last && segment.last >= first,
     );
-  }
+  });
   return [...found.values()];
 }
 
@@ -241,14 +241,16 @@ interface CheckedPrices {
 }
 
 /** Refuses the conversion of prices without rates. */
-const refusedOf = (
+async function refusedOf(
   planned: readonly PlannedPrice[],
   unconvertible: ReadonlySet<number>,
-): readonly PlannedPrice[] => {
+): Promise<readonly PlannedPrice[]> {
   if (unconvertible.size === 0) return planned;
   const outcome: Outcome = refused('no-rate');
-  return planned.map((each) => (unconvertible.has(each.price.id) ? { ...each, outcome } : each));
-};
+  return mapped(planned, (each) =>
+    unconvertible.has(each.price.id) ? { ...each, outcome } : each,
+  );
+}
 
 /** The currencies that some requested point of a pair lacks. */
 const lackedBy = ({ segments }: PairPrices, found: RequestedPoints | undefined) =>
@@ -287,16 +289,19 @@ export async function withMissingRates(
 ): Promise<CheckedPrices> {
   const lacking = new Lacking();
   const legsOf = legsReader(inUse);
-  for (const each of planned) {
+  const rated: RatedPrice[] = [];
+  await visited(planned, (each) => {
     const legs = legsOf(each);
-    if (legs !== null) lacking.addUnrated(legs);
-  }
-  const pairs = pairsOf(plan, planned, legsOf);
+    if (legs === null) return;
+    rated.push({ price: each.price, legs });
+    lacking.addUnrated(legs);
+  });
+  const pairs = await pairsOf(plan, rated);
   const found = await countedPoints(pairs, (pair, always) => read(pair, plan, revision, always));
   for (const [pair, points] of found) lacking.add(pair, points);
   const unconvertible = new Set([...found.values()].flatMap((each) => each.unconvertible));
   const warnings = lacking.warnings(inUse.source ?? '');
-  return { planned: refusedOf(planned, unconvertible), warnings };
+  return { planned: await refusedOf(planned, unconvertible), warnings };
 }
 
 /** A day as a PostgreSQL date. */
