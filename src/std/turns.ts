@@ -46,13 +46,18 @@ export class Slice {
 /** Items between two reads of the clock. */
 const ITEMS = 64;
 
-/** Maps a list that may be long, in slices. */
-export async function mapped<T, U>(items: readonly T[], of: (item: T) => U): Promise<U[]> {
+/** Calls a function with each item of a list that may be long, in slices. */
+export async function visited<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
   const slice = new Slice();
-  const results: U[] = [];
   for (let start = 0; start < items.length; start += ITEMS) {
-    for (const item of items.slice(start, start + ITEMS)) results.push(of(item));
+    for (const item of items.slice(start, start + ITEMS)) visit(item);
     if (slice.isOver) await slice.yieldIfOver();
   }
+}
+
+/** Maps a list that may be long, in slices. */
+export async function mapped<T, U>(items: readonly T[], of: (item: T) => U): Promise<U[]> {
+  const results: U[] = [];
+  await visited(items, (item) => results.push(of(item)));
   return results;
 }

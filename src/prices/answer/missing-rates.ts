@@ -10,7 +10,7 @@ import {
 } from '../../conversion/rate-table.ts';
 import { summaryDays } from '../../conversion/summary.ts';
 import { type Days, dayOf } from '../../std/days.ts';
-import { mapped } from '../../std/turns.ts';
+import { mapped, visited } from '../../std/turns.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
@@ -66,6 +66,12 @@ interface NeededLegs extends Legs {
   readonly kind: RateTable['kind'];
 }
 
+/** A price that needs rates. */
+interface RatedPrice {
+  readonly price: SelectedPrice;
+  readonly legs: NeededLegs;
+}
+
 /** Finds the legs of a price, also if the source has no rate of one of them. */
 function legsReader({ ratesOf, references, targets }: RatesInUse) {
   const withoutSource = new Map<number, CurrencyRates>();
@@ -98,18 +104,11 @@ interface PairPrices {
 }
 
 /** The prices that need rates, by legs. */
-function pairsOf(
-  plan: Plan,
-  planned: readonly PlannedPrice[],
-  legsOf: ReturnType<typeof legsReader>,
-): PairPrices[] {
+async function pairsOf(plan: Plan, rated: readonly RatedPrice[]): Promise<PairPrices[]> {
   const { includeSeries, includeSummary } = plan.options;
   if (!includeSeries && !includeSummary) return [];
   const found = new Map<string, PairPrices>();
-  for (const each of planned) {
-    const { price } = each;
-    const legs = legsOf(each);
-    if (legs === null) continue;
+  await visited(rated, ({ price, legs }) => {
     const key = legsKey(legs);
     const pair = found.get(key) ?? {
       legs,
@@ -123,7 +122,7 @@ function pairsOf(
     pair.mayLack ||= pair.segments.some(
       (segment) => segment.lacking.length > 0 && segment.first <= last && segment.last >= first,
     );
-  }
+  });
   return [...found.values()];
 }
 
@@ -222,14 +221,16 @@ interface CheckedPrices {
 }
 
 /** Refuses the conversion of prices without rates. */
-const refusedOf = (
+async function refusedOf(
   planned: readonly PlannedPrice[],
   unconvertible: ReadonlySet<number>,
-): readonly PlannedPrice[] => {
+): Promise<readonly PlannedPrice[]> {
   if (unconvertible.size === 0) return planned;
   const outcome: Outcome = refused('no-rate');
-  return planned.map((each) => (unconvertible.has(each.price.id) ? { ...each, outcome } : each));
-};
+  return mapped(planned, (each) =>
+    unconvertible.has(each.price.id) ? { ...each, outcome } : each,
+  );
+}
 
 /** The currencies that some requested point of a pair lacks. */
 const lackedBy = ({ segments }: PairPrices, found: RequestedPoints | undefined) =>
@@ -407,14 +408,17 @@ export async function withMissingRates(
 ): Promise<CheckedPrices> {
   const lacking = new Lacking();
   const legsOf = legsReader(inUse);
-  for (const each of planned) {
+  const rated: RatedPrice[] = [];
+  await visited(planned, (each) => {
     const legs = legsOf(each);
-    if (legs !== null) lacking.addUnrated(legs);
-  }
-  const pairs = pairsOf(plan, planned, legsOf);
+    if (legs === null) return;
+    rated.push({ price: each.price, legs });
+    lacking.addUnrated(legs);
+  });
+  const pairs = await pairsOf(plan, rated);
   const found = await missingPoints(reader, pairs, plan);
   for (const [pair, points] of found) lacking.add(pair, points);
   const unconvertible = new Set([...found.values()].flatMap((each) => each.unconvertible));
   const warnings = lacking.warnings(inUse.source ?? '');
-  return { planned: refusedOf(planned, unconvertible), warnings };
+  return { planned: await refusedOf(planned, unconvertible), warnings };
 }

@@ -67,6 +67,12 @@ const unknownItems = (
 ): UnmatchedItem[] =>
   values.flatMap((value, index) => (isKnown(value) ? [] : [{ list, index, value }]));
 
+/** The codes of a request that select no price. There are at most as many prices as codes. */
+function unknownCodes(sent: readonly string[], found: readonly SelectedPrice[]): UnmatchedItem[] {
+  const codes = new Set(found.map((each) => codeKey(each.code)));
+  return unknownItems('codes', sent, (code) => codes.has(codeKey(code)));
+}
+
 /** The markets that have the unmatched codes, by the key of the code. */
 async function marketsOf(
   db: Kysely<Database>,
@@ -105,8 +111,7 @@ export async function unmatchedIn(
   data: DataRevision,
   found: readonly SelectedPrice[],
 ): Promise<readonly Unmatched[]> {
-  const codes = new Set(found.map((each) => codeKey(each.code)));
-  const missing = unknownItems('codes', plan.codes ?? [], (code) => codes.has(codeKey(code)));
+  const missing = plan.codes === null ? [] : unknownCodes(plan.codes, found);
   if (plan.lists.length === 0 && missing.length === 0) return [];
   const vocabulary = await readVocabulary();
   for (const { name, values } of plan.lists) {

@@ -1,0 +1,62 @@
+import t from 'tap';
+import { bodyCheckOf } from '../../../src/contract/request/validate.ts';
+import { requestSchemasOf, schemasOf } from '../../../src/contract/schemas/market.ts';
+import { outcomeOf } from '../../../src/conversion/outcome.ts';
+import { currencyRates, type RateTable } from '../../../src/conversion/rate-table.ts';
+import { withMissingRates } from '../../../src/prices/answer/missing-rates.ts';
+import type { SelectedPrice } from '../../../src/prices/market/query.ts';
+import type { References } from '../../../src/prices/market/references.ts';
+import { planOf } from '../../../src/prices/plan/plan.ts';
+import { LARGE } from '../../support/database/large-market.ts';
+
+const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 10 };
+const EUR = 1;
+const USD = 2;
+const KG = {
+  id: 1,
+  uuid: '',
+  name: 'kilogram',
+  symbol: 'kg',
+  dimension: 'mass',
+  factor: '1',
+};
+const RATES: RateTable = {
+  source: 'ECB',
+  kind: 'published',
+  base: { id: EUR, iso: 'EUR' },
+  currencies: new Map([[USD, currencyRates('USD', '9600,9601', '1.1,1.2')]]),
+};
+
+t.test('missing rates of 20,000 prices are found in slices, and others run between', async (t) => {
+  const check = bodyCheckOf(LARGE, schemasOf(LARGE, requestSchemasOf(LIMITS)));
+  const options = { includeSeries: true, currency: 'EUR' };
+  const plan = planOf(LARGE, check, { options });
+  const basis = { payable: false, currency: USD, unit: KG };
+  const outcome = outcomeOf(basis, { currency: EUR, unit: null }, RATES);
+  const planned = Array.from({ length: 20_000 }, (_, id) => ({
+    price: { id, currency_id: USD, last_date: '2026-06-30' } as SelectedPrice,
+    outcome,
+  }));
+  const asked: number[] = [];
+  const read = async ({ priceIds }: { priceIds: readonly number[] }) => {
+    asked.push(priceIds.length);
+    return { segments: new Map(), unconvertible: [0] };
+  };
+  // No price is without any rate, so that no reference is read.
+  const references = { units: new Map(), currencies: new Map() } as unknown as References;
+  const targets = { currency: null, unit: null };
+  const inUse = { source: 'ECB', ratesOf: () => RATES, references, targets };
+  let others = 0;
+  let isOver = false;
+  const tick = (): void => {
+    others += 1;
+    if (!isOver) setImmediate(tick);
+  };
+  setImmediate(tick);
+  const checked = await withMissingRates(read, plan, planned, '1', inUse);
+  isOver = true;
+  t.same(asked, [20_000], 'one statement for the prices of a pair');
+  t.equal(checked.planned[0]?.outcome?.reason, 'no-rate');
+  t.equal(checked.planned[1]?.outcome, outcome);
+  t.ok(others > 1, `${others} turns of the event loop`);
+});
