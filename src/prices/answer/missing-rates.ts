@@ -242,7 +242,7 @@ const lackedBy = ({ segments }: PairPrices, found: RequestedPoints | undefined) 
  * a rate, and those of the others. It reads nothing if the rates cover the requested days.
  */
 async function missingPoints(
-  reader: MarketReader,
+  reader: Pick<MarketReader, 'extents'>,
   pairs: readonly PairPrices[],
   plan: Plan,
 ): Promise<ReadonlyMap<PairPrices, RequestedPoints>> {
@@ -262,7 +262,7 @@ async function missingPoints(
 
 /** The days of the points of each price that may be requested, by its id. */
 async function pointDays(
-  reader: MarketReader,
+  reader: Pick<MarketReader, 'extents'>,
   pairs: readonly PairPrices[],
   { days, options }: Plan,
 ): Promise<ReadonlyMap<number, Days>> {
@@ -319,7 +319,7 @@ function soughtOf(pair: PairPrices, id: number, plan: Plan, found: Days): Sought
  * @param days the days of the points of each price
  */
 async function countedPoints(
-  reader: MarketReader,
+  reader: Pick<MarketReader, 'extents'>,
   pairs: readonly PairPrices[],
   plan: Plan,
   days: ReadonlyMap<number, Days>,
@@ -401,7 +401,7 @@ class PairPoints implements RequestedPoints {
  * conversion of a price if none of its requested points has a rate.
  */
 export async function withMissingRates(
-  reader: MarketReader,
+  reader: Pick<MarketReader, 'extents'>,
   plan: Plan,
   planned: readonly PlannedPrice[],
   inUse: RatesInUse,

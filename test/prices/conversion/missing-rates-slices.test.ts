@@ -5,6 +5,7 @@ import { outcomeOf } from '../../../src/conversion/outcome.ts';
 import { currencyRates, type RateTable } from '../../../src/conversion/rate-table.ts';
 import { withMissingRates } from '../../../src/prices/answer/missing-rates.ts';
 import type { SelectedPrice } from '../../../src/prices/market/query.ts';
+import type { MarketReader } from '../../../src/prices/market/reader.ts';
 import type { References } from '../../../src/prices/market/references.ts';
 import { planOf } from '../../../src/prices/plan/plan.ts';
 import { LARGE } from '../../support/database/large-market.ts';
@@ -37,10 +38,15 @@ t.test('missing rates of 20,000 prices are found in slices, and others run betwe
     price: { id, currency_id: USD, last_date: '2026-06-30' } as SelectedPrice,
     outcome,
   }));
-  const asked: number[] = [];
-  const read = async ({ priceIds }: { priceIds: readonly number[] }) => {
-    asked.push(priceIds.length);
-    return { segments: new Map(), unconvertible: [0] };
+  const counted: number[] = [];
+  // The only point of price 0 is before the first rate, that of each other on a day with a rate.
+  const dayOf = (priceId: number): number => (priceId === 0 ? 9_000 : 9_600);
+  const extents: MarketReader['extents'] = async (stretches) => {
+    counted.push(stretches.length);
+    return stretches.map(({ priceId, first, last }) => {
+      const day = dayOf(priceId);
+      return first <= day && day <= last ? { first: day, last: day, points: 1 } : null;
+    });
   };
   // No price is without any rate, so that no reference is read.
   const references = { units: new Map(), currencies: new Map() } as unknown as References;
@@ -53,9 +59,9 @@ t.test('missing rates of 20,000 prices are found in slices, and others run betwe
     if (!isOver) setImmediate(tick);
   };
   setImmediate(tick);
-  const checked = await withMissingRates(read, plan, planned, '1', inUse);
+  const checked = await withMissingRates({ extents }, plan, planned, inUse);
   isOver = true;
-  t.same(asked, [20_000], 'one statement for the prices of a pair');
+  t.same(counted.length, 2, 'two reads: the days of the points, and their segments');
   t.equal(checked.planned[0]?.outcome?.reason, 'no-rate');
   t.equal(checked.planned[1]?.outcome, outcome);
   t.ok(others > 1, `${others} turns of the event loop`);
