@@ -192,45 +192,6 @@ export const dimensionFields = (market: Market): readonly string[] =>
     .filter((name) => market.filters.includes(name))
     .map((name) => DIMENSIONS[name].field);
 
-/** The groups of columns, in the order of a row. */
-export const CSV_GROUPS = {
-  values: ['date', 'low', 'mid', 'high'],
-  currencyAndUnit: ['currency', 'unitOfMeasure'],
-  publication: ['publishedAt', 'corrections'],
-  names: ['name', 'shortName', 'product', 'priceCategory', 'priceType', 'frequency'],
-  about: [
-    'productAlias',
-    'chemicalCode',
-    'isSustainable',
-    'specification',
-    'assessmentLaunchedAt',
-    'lastAssessedAt',
-    'latestPublishedAt',
-  ],
-  period: ['periodStart', 'periodEnd', 'observations'],
-  rates: ['fxDate', 'fxBase', 'fxFrom', 'fxTo'],
-  conversion: [
-    'conversionStatus',
-    'conversionReason',
-    'fromCurrency',
-    'fromUnitOfMeasure',
-    'toCurrency',
-    'toUnitOfMeasure',
-    'unitMultiply',
-    'unitDivide',
-    'rateSource',
-    'rounding',
-  ],
-  summary: [
-    'latestDate',
-    'latestMid',
-    'previousDate',
-    'previousMid',
-    ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
-  ],
-  leftOut: ['observationsLeftOut'],
-} as const;
-
 /** The columns of `columns=short`, which are for human readers. */
 export const SHORT_COLUMNS: readonly string[] = [
   'code',
@@ -249,16 +210,18 @@ export const SHORT_COLUMNS: readonly string[] = [
  * columns are appended.
  */
 export const csvColumns = (market: Market): readonly string[] => [
-  'code',
-  ...CSV_GROUPS.values,
-  ...CSV_GROUPS.currencyAndUnit,
-  ...CSV_GROUPS.publication,
-  ...CSV_GROUPS.names,
+  ...['code', 'date', 'low', 'mid', 'high', 'currency', 'unitOfMeasure'],
+  ...['publishedAt', 'corrections'],
+  ...['name', 'shortName', 'product', 'priceCategory', 'priceType', 'frequency'],
   ...dimensionFields(market),
-  ...CSV_GROUPS.about,
-  ...CSV_GROUPS.period,
-  ...CSV_GROUPS.rates,
-  ...CSV_GROUPS.conversion,
-  ...CSV_GROUPS.summary,
-  ...CSV_GROUPS.leftOut,
+  ...['productAlias', 'chemicalCode', 'isSustainable', 'specification'],
+  ...['assessmentLaunchedAt', 'lastAssessedAt', 'latestPublishedAt'],
+  ...['periodStart', 'periodEnd', 'observations'],
+  ...['fxDate', 'fxBase', 'fxFrom', 'fxTo'],
+  ...['conversionStatus', 'conversionReason'],
+  ...['fromCurrency', 'fromUnitOfMeasure', 'toCurrency', 'toUnitOfMeasure'],
+  ...['unitMultiply', 'unitDivide', 'rateSource', 'rounding'],
+  ...['latestDate', 'latestMid', 'previousDate', 'previousMid'],
+  ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
+  'observationsLeftOut',
 ];

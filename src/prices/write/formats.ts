@@ -5,7 +5,6 @@ import type { Answer } from '../answer/answer.ts';
 import type { Warning } from '../answer/warnings.ts';
 import type { Plan } from '../plan/plan.ts';
 import { WARNINGS_PER_SLICE } from './bytes.ts';
-import { csvWriter } from './csv.ts';
 import { jsonWriter, ndjsonWriter } from './json.ts';
 import { contentsOfAll, type Writer } from './points.ts';
 import { columnsOf, headerRow, recordRows } from './rows.ts';
@@ -26,13 +25,10 @@ export async function checkAnswer(answer: Answer): Promise<void> {
 
 const isWide = ({ options }: Plan): boolean => options.layout === 'wide';
 
-const hasAllColumns = ({ options }: Plan): boolean =>
-  options.columns === null || options.columns === 'all';
-
 const NOTHING = Buffer.alloc(0);
 
-/** CSV with a choice of columns. The full table has a faster writer, which joins shared cells. */
-const columnsWriter: Writer = {
+/** `text/csv` of RFC 4180, with a header row. */
+const csvWriter: Writer = {
   start: ({ context }) => [headerRow(columnsOf(context.plan))],
   record: (context, contents) => recordRows(context, contents, false),
   between: NOTHING,
@@ -107,8 +103,7 @@ const checkIfWide = async ({ context, records }: Answer): Promise<void> => {
 function csv(answer: Answer): AsyncGenerator<Buffer> {
   const { plan } = answer.context;
   if (isWide(plan)) return wide(answer, false);
-  const writer = hasAllColumns(plan) ? csvWriter : columnsWriter;
-  return written(writer, answer, warningRows(answer, columnsOf(plan).length));
+  return written(csvWriter, answer, warningRows(answer, columnsOf(plan).length));
 }
 
 /** Warnings that the metadata of a file lists. */

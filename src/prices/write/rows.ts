@@ -212,9 +212,6 @@ const CSV = new RowNotation(false, false);
 const JSON_NUMBERS = new RowNotation(true, false);
 const JSON_TEXTS = new RowNotation(true, true);
 
-/** A value that all rows of a record share, as a cell of CSV. */
-export const csvCell = (value: SharedValue): string => CSV.shared(value);
-
 /** The notation of CSV, or of JSON with the decimals of the plan. */
 export const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
   isJson ? (options.decimalsAsText ? JSON_TEXTS : JSON_NUMBERS) : CSV;
