@@ -181,7 +181,11 @@ const LONG: readonly Pick<BookRequest, 'accept' | 'options'>[] = [
   { accept: 'application/json', options: { includeSeries: true, unitOfMeasure: 'lb' } },
   {
     accept: 'application/json',
-    options: { includeSeries: true, aggregate: { period: 'year', method: 'average' } },
+    options: {
+      includeSeries: true,
+      unitOfMeasure: 'lb',
+      aggregate: { period: 'year', method: 'average' },
+    },
   },
   { accept: 'text/csv', options: { includeSeries: true } },
 ];
@@ -211,9 +215,11 @@ t.test('long work gives the event loop back', async (t) => {
       t.equal(await download(port, headers, body), 200);
     };
     await get(1);
-    const { longest, all } = await turnsDuring(async () => {
-      for (let day = 2; day < 6; day += 1) await get(day);
-    });
+    const rounds = [];
+    for (let day = 2; day < 7; day += 1) rounds.push(await turnsDuring(() => get(day)));
+    const all = rounds.reduce((sum, each) => sum + each.all, 0);
+    // Work without yields is long in every round; a garbage collection is in some.
+    const longest = Math.min(...rounds.map((each) => each.longest));
     const what = `${accept} ${JSON.stringify(options)}`;
     t.ok(all > 60, `${all} ms of work: ${what}`);
     t.ok(longest < 20, `at most ${longest} ms of ${all} ms between two turns: ${what}`);
