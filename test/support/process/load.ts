@@ -122,7 +122,14 @@ export interface OpenLoad {
 /** Bound of requests in flight, below the socket limit of the machine. */
 const UNANSWERED_MAX = 1_000;
 
-/** Sends requests at a fixed rate regardless of the answers (an open loop). */
+/** A timer that fires later than this was held up in the test, by other work on the machine. */
+const HELD_UP_MS = 20;
+
+/**
+ * Sends requests at a fixed rate regardless of the answers (an open loop). If the test itself was
+ * held up, the schedule continues from then on: the missed requests would arrive all at once, which
+ * is another load than the given rate.
+ */
 export function openLoad(
   test: Test,
   target: Target,
@@ -142,7 +149,10 @@ export function openLoad(
   const run = async (): Promise<void> => {
     for (let due = performance.now(); !isOver; due += 1_000 / rate) {
       const wait = due - performance.now();
-      if (wait > 0) await pause(wait);
+      if (wait > 0) {
+        await pause(wait);
+        if (performance.now() - due > HELD_UP_MS) due = performance.now();
+      }
       if (running.size >= UNANSWERED_MAX) {
         await new Promise<void>((resolve) => {
           proceed = resolve;
