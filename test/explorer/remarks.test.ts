@@ -16,6 +16,9 @@ await commit(database.pool, async (client) => {
       ...days.slice(index).map((day) => [day, null, '100', null] as const),
     );
   }
+  await client.query(`update price set specification =
+    '[{"name": "source", "value": "The Bulletin"}, {"name": "credit", "value": "(c) Bulletin 2026"}]'
+    where code = 'M-copper'`);
 });
 const explorer = await explorerOn(t, database);
 
@@ -67,3 +70,27 @@ t.test('a newest day without a rate is named beside the newest value with one', 
   await settled(page);
   t.equal(await row.locator('.strong').innerText(), 'no rate');
 });
+
+t.test(
+  'a picture and a citation have the source with its credit; a picture lacks no missing rate',
+  async (t) => {
+    const { page, show } = await explorer.open(t);
+    await show('price=copper/M-copper&currency=EUR');
+    await page.evaluate(`globalThis.written = [];
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
+      written.push(text);
+      return fillText.call(this, text, ...others);
+    };`);
+    await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'PNG of the chart' }).click(),
+    ]);
+    const texts = String(await page.evaluate('written.join(" ")'));
+    t.match(texts, 'source: The Bulletin, (c) Bulletin 2026');
+    t.match(texts, '1 value of 3 without a rate');
+    t.match(texts, 'No rate of USD for 1 of 3 points');
+    await show('code=M-copper&market=copper');
+    t.match(await page.locator('.cite').innerText(), 'source: The Bulletin, (c) Bulletin 2026');
+  },
+);
