@@ -392,12 +392,9 @@ t.test('the help is on every page, and its pages are those documents', async (t)
   ] as const) {
     await menu.getByRole('link', { name }).click();
     await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
-    const links = (await page.evaluate(`[...document.querySelectorAll('main a')].map(({ href }) =>
-      [href, href.split('#')[0] !== location.href.split('#')[0] ||
-        !href.includes('#') || document.getElementById(new URL(href).hash.slice(1)) !== null])`)) as [
-      string,
-      boolean,
-    ][];
+    const links = (await page.evaluate(`[...document.querySelectorAll('main a')].map((link) =>
+      [link.href, link.pathname !== location.pathname || link.hash === '' ||
+        document.getElementById(link.hash.slice(1)) !== null])`)) as [string, boolean][];
     const broken: string[] = [];
     for (const [href, hasPlace] of links) {
       if (!hasPlace || !(await fetch(href)).ok) broken.push(href);

@@ -17,7 +17,7 @@ await commit(database.pool, async (client) => {
     );
   }
   await client.query(`update price set specification =
-    '[{"name": "source", "value": "The Bulletin"}, {"name": "credit", "value": "(c) Bulletin 2026"}]'
+    '[{"name": "source", "value": "The Bulletin"}, {"name": "credit", "value": "(c) Bulletin"}]'
     where code = 'M-copper'`);
 });
 const explorer = await explorerOn(t, database);
@@ -87,10 +87,10 @@ t.test(
       page.getByRole('button', { name: 'PNG of the chart' }).click(),
     ]);
     const texts = String(await page.evaluate('written.join(" ")'));
-    t.match(texts, 'source: The Bulletin, (c) Bulletin 2026');
+    t.match(texts, 'source: The Bulletin, (c) Bulletin');
     t.match(texts, '1 value of 3 without a rate');
     t.match(texts, 'No rate of USD for 1 of 3 points');
     await show('code=M-copper&market=copper');
-    t.match(await page.locator('.cite').innerText(), 'source: The Bulletin, (c) Bulletin 2026');
+    t.match(await page.locator('.cite').innerText(), 'source: The Bulletin, (c) Bulletin');
   },
 );

@@ -1,4 +1,5 @@
 // The search box over all markets that the key can read; `/` focuses it.
+import { Unreachable } from '../api.js';
 import { hasPrice, PRICES_MAX } from '../link.js';
 import { Component, createRef, html } from '../ui.js';
 
@@ -84,10 +85,14 @@ export class Search extends Component {
     this.asking = new AbortController();
     const { signal } = this.asking;
     try {
-      const { lookUp, Results } = await results();
+      const { lookUp, Results } = await results().catch(() => {
+        throw new Unreachable('The service cannot be reached');
+      });
+      // The component also shows the error of a search.
+      this.setState({ Results });
       const { data, suggestions } = await lookUp(text, signal);
       if (signal.aborted) return;
-      this.setState({ Results, foundFor: text, found: data, suggestions, error: null });
+      this.setState({ foundFor: text, found: data, suggestions, error: null });
       app.recovery.remove(this);
     } catch (error) {
       if (signal.aborted) return;
@@ -146,9 +151,10 @@ export class Search extends Component {
         </p>
         ${
           isOpen &&
-          state.Results &&
           found !== null &&
-          html`<${state.Results} ...${props} ...${state} search=${this} />`
+          (state.Results
+            ? html`<${state.Results} ...${props} ...${state} search=${this} />`
+            : error && html`<p class="results bad" role="alert">${error.message}.</p>`)
         }
       </search>
     `;
