@@ -72,7 +72,7 @@ t.test('a newest day without a rate is named beside the newest value with one', 
 });
 
 t.test(
-  'a picture and a citation have the source with its credit; a picture lacks no missing rate',
+  'a picture and a citation have the source with its credit, a picture also the missing rates',
   async (t) => {
     const { page, show } = await explorer.open(t);
     await show('price=copper/M-copper&currency=EUR');
@@ -89,7 +89,7 @@ t.test(
     const texts = String(await page.evaluate('written.join(" ")'));
     t.match(texts, 'source: The Bulletin, (c) Bulletin');
     t.match(texts, '1 value of 3 without a rate');
-    t.match(texts, 'No rate of USD for 1 of 3 points');
+    t.match(texts, 'no rate of USD for 1 of 3 requested points: 2026-06-30');
     await show('code=M-copper&market=copper');
     t.match(await page.locator('.cite').innerText(), 'source: The Bulletin, (c) Bulletin');
   },
