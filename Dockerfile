@@ -21,6 +21,8 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts && npm cache clean --forc
 COPY migrations ./migrations
 COPY seeds ./seeds
 COPY src ./src
+# The pages of the help.
+COPY docs/explorer.md docs/formats.md docs/conversion.md ./docs/
 # Help and messages name the command line by this script: docker compose exec service ./prices …
 COPY prices ./
 

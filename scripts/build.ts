@@ -18,6 +18,8 @@ const assets = [
   ...globSync('src/**/*.{sql,yaml,js,css,svg,json}', { cwd: ROOT }),
   // The recorded hash of a migration is that of its source.
   ...globSync('migrations/*.ts', { cwd: ROOT }),
+  // The pages of the help.
+  ...['explorer', 'formats', 'conversion'].map((name) => `docs/${name}.md`),
   'openapi.yaml',
   'package.json',
 ];

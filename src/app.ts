@@ -26,6 +26,7 @@ import { docsPage } from './http/routes/docs-page.ts';
 import { documentRoutes, openapi } from './http/routes/documents.ts';
 import { explorerRoutes } from './http/routes/explorer.ts';
 import { healthRoutes } from './http/routes/health.ts';
+import { helpRoutes } from './http/routes/help.ts';
 import { meRoute } from './http/routes/me.ts';
 import { marketsRoute, priceRoutes, valuesRoute } from './http/routes/prices.ts';
 import { referenceRoutes } from './http/routes/reference.ts';
@@ -238,6 +239,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   feedOfChanges(app, options, credentials);
   documentRoutes(app);
   explorerRoutes(app);
+  helpRoutes(app);
   await docsPage(app);
   return app;
 }

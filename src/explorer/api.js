@@ -10,26 +10,41 @@ let key = null;
 /** Counts the changes of the key, to ignore responses to an earlier key. */
 let turn = 0;
 
-/** Stores a key for reloads of this tab; null removes it. Does nothing if the browser forbids it. */
-function storeKey(text) {
-  try {
-    if (text === null) sessionStorage.removeItem(KEPT);
-    else sessionStorage.setItem(KEPT, text);
-  } catch {}
+/** The storages of a key by the place that remembers it. Reading one throws if it is forbidden. */
+const STORAGES = { tab: () => sessionStorage, device: () => localStorage };
+
+/**
+ * Stores a key for reloads, and removes it from the other places. Does nothing if the browser
+ * forbids it.
+ * @param place `tab`, `device`, or null for none
+ */
+function storeKey(text, place) {
+  for (const [name, storage] of Object.entries(STORAGES)) {
+    try {
+      if (name === place) storage().setItem(KEPT, text);
+      else storage().removeItem(KEPT);
+    } catch {}
+  }
 }
 
-/** Sets the key. With `isKept` it survives a reload of this tab. */
-export function useKey(text, isKept) {
+/** Sets the key. In the place `tab` or `device` it survives a reload. */
+export function useKey(text, place) {
   key = text;
   turn += 1;
-  storeKey(isKept ? text : null);
+  storeKey(text, place);
 }
 
-/** Deletes the key from memory and from the tab. */
+const forgotten = [];
+
+/** Adds a listener that is called when the key is forgotten: what a reader chose goes with it. */
+export const onForget = (listener) => forgotten.push(listener);
+
+/** Deletes the key from memory, the tab and the device. */
 export function forgetKey() {
   key = null;
   turn += 1;
-  storeKey(null);
+  storeKey(null, null);
+  for (const each of forgotten) each();
 }
 
 /** True while there is a key. */
@@ -62,13 +77,15 @@ export function takeOffered() {
 export const offerOf = () =>
   offered && { link: publicPart(offered), current: publicPart(key) ?? 'another key' };
 
-/** The stored key of the tab, or null. */
+/** The stored key with its place, that of the tab before that of the device; or null. */
 export function keptKey() {
-  try {
-    return sessionStorage.getItem(KEPT);
-  } catch {
-    return null;
+  for (const [place, storage] of Object.entries(STORAGES)) {
+    try {
+      const text = storage().getItem(KEPT);
+      if (text !== null) return { text, place };
+    } catch {}
   }
+  return null;
 }
 
 /** An error response: the members of its problem document, and the seconds of Retry-After. */

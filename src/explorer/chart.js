@@ -6,7 +6,12 @@ const DAY_S = 86_400;
 const HEIGHT = 380;
 const HEIGHT_FURTHER = 220;
 const LABEL_GAP = 14;
-const FONT = '12px system-ui, sans-serif';
+
+/** A font of a size that grows with the zoom of a chart. */
+const fontOf = (size, weight = 400) => `${weight} ${size}px system-ui, sans-serif`;
+
+/** Canvas pixels for each CSS pixel of a chart at its usual size. */
+const pixelOf = ({ zoom = 1 }) => devicePixelRatio * zoom;
 
 /** Days between two ticks of the axis, at least one. uPlot counts 30 days for a month. */
 const STEPS = [1, 2, 3, 5, 7, 10, 15, 30, 60, 90, 180, 365, 730, 1825, 3650, 9125, 18_250, 36_500];
@@ -51,6 +56,9 @@ function lonelyIn(values) {
 
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 6 });
 
+/** A number with a thin space between thousands, as in the tables. */
+const groupedText = (value) => grouped.format(value).replaceAll(',', '\u2009');
+
 const widthOf = (mark) => mark?.length ?? 0;
 
 /** Ticks of a logarithmic axis: 1, 2 and 5 of each power, or even steps in a narrow range. */
@@ -73,17 +81,19 @@ const scaleOf = ({ log }) =>
     ? { distr: 3, range: (_plot, min, max) => (min > 0 ? [min * 0.97, max * 1.03] : [1, 10]) }
     : { range: (_plot, min, max) => uPlot.rangeNum(min ?? 0, max ?? 1, 0.08, true) };
 
-function valueAxis(unit, place, { theme, log }) {
+function valueAxis(unit, place, { theme, log, zoom = 1 }) {
   return {
     scale: unit,
     side: place === 0 ? 3 : 1,
     stroke: theme.quiet,
-    font: FONT,
-    size: (_plot, marks) => Math.max(58, 14 + 7 * Math.max(0, ...(marks ?? []).map(widthOf))),
-    gap: 6,
-    grid: { show: place === 0, stroke: theme.line, width: 1 },
+    font: fontOf(12 * zoom),
+    size: (_plot, marks) =>
+      zoom * Math.max(58, 14 + 7 * Math.max(0, ...(marks ?? []).map(widthOf))),
+    gap: 6 * zoom,
+    space: 50 * zoom,
+    grid: { show: place === 0, stroke: theme.line, width: zoom },
     ticks: { show: false },
-    values: (_plot, marks) => marks.map((each) => (each === null ? '' : grouped.format(each))),
+    values: (_plot, marks) => marks.map((each) => (each === null ? '' : groupedText(each))),
     ...(log
       ? { splits: (_plot, _axis, min, max) => logMarks(min, max), filter: (_plot, marks) => marks }
       : {}),
@@ -91,16 +101,16 @@ function valueAxis(unit, place, { theme, log }) {
 }
 
 /** The uPlot series of a line: its mid, and low and high as bounds of the band. */
-function seriesOf(line, { theme }) {
+function seriesOf(line, { theme, zoom = 1 }) {
   const shared = { scale: line.unit, points: { show: false } };
   return [
     {
       ...shared,
       label: line.code,
       stroke: line.stroke,
-      width: 1.75,
-      dash: line.dash,
-      points: { show: true, size: 4, fill: line.stroke, filter: () => line.lonely },
+      width: 1.75 * zoom,
+      dash: line.dash?.map((each) => each * zoom),
+      points: { show: true, size: 4 * zoom, fill: line.stroke, filter: () => line.lonely },
     },
     { ...shared, label: 'low', stroke: 'transparent', width: 0 },
     { ...shared, label: 'high', stroke: 'transparent', width: 0 },
@@ -121,8 +131,8 @@ function endOf(plot, index, scale) {
 }
 
 /** Moves overlapping labels apart, downwards first, then back into the plot. */
-function spread(labels, { top, height }) {
-  const gap = LABEL_GAP * devicePixelRatio;
+function spread(labels, { top, height }, pixel) {
+  const gap = LABEL_GAP * pixel;
   labels.sort((a, b) => a.y - b.y);
   let least = top + gap / 2;
   for (const each of labels) {
@@ -137,20 +147,21 @@ function spread(labels, { top, height }) {
 }
 
 /** Writes the name of each line at its end. */
-function writeLabels(plot, lines, { theme }) {
+function writeLabels(plot, lines, mode) {
+  const { theme } = mode;
+  const pixel = pixelOf(mode);
   const { ctx, bbox } = plot;
   const labels = lines.flatMap((line, index) => {
     const end = endOf(plot, index * 3 + 1, line.unit);
     return end === null ? [] : [{ ...end, text: line.text, stroke: line.stroke }];
   });
-  spread(labels, bbox);
+  spread(labels, bbox, pixel);
   const edge = Math.max(...labels.map(({ x }) => x));
   ctx.save();
-  ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.font = fontOf(12 * pixel, 600);
   ctx.textBaseline = 'middle';
   ctx.textAlign = 'left';
   for (const { x, y, at, text, stroke } of labels) {
-    const pixel = devicePixelRatio;
     ctx.strokeStyle = stroke;
     ctx.lineWidth = pixel;
     ctx.beginPath();
@@ -168,11 +179,12 @@ function writeLabels(plot, lines, { theme }) {
 }
 
 /** A ring on each corrected point. */
-function ringCorrected(plot, lines, places, { theme }) {
+function ringCorrected(plot, lines, places, mode) {
+  const pixel = pixelOf(mode);
   const { ctx } = plot;
   ctx.save();
-  ctx.lineWidth = 1.5 * devicePixelRatio;
-  ctx.fillStyle = theme.panel;
+  ctx.lineWidth = 1.5 * pixel;
+  ctx.fillStyle = mode.theme.panel;
   lines.forEach((line, index) => {
     ctx.strokeStyle = line.stroke;
     for (const day of line.corrected) {
@@ -180,7 +192,7 @@ function ringCorrected(plot, lines, places, { theme }) {
       if (value === null || value === undefined) continue;
       const x = plot.valToPos(day * DAY_S, 'x', true);
       ctx.beginPath();
-      ctx.arc(x, plot.valToPos(value, line.unit, true), 4 * devicePixelRatio, 0, 2 * Math.PI);
+      ctx.arc(x, plot.valToPos(value, line.unit, true), 4 * pixel, 0, 2 * Math.PI);
       ctx.fill();
       ctx.stroke();
     }
@@ -188,17 +200,34 @@ function ringCorrected(plot, lines, places, { theme }) {
   ctx.restore();
 }
 
-/** Writes the unit of each axis above it. */
-function writeUnits(plot, units, { theme }) {
+/** The codes of the prices of an axis: all that fit, and the number of the others. */
+function namesThatFit(ctx, unit, codes, most) {
+  for (let count = codes.length; count > 0; count -= 1) {
+    const others = codes.length - count;
+    const text = `${unit}: ${codes.slice(0, count).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
+    if (ctx.measureText(text).width <= most) return text;
+  }
+  return unit;
+}
+
+/** Writes the unit of each axis above it. Of two axes each also names its prices. */
+function writeUnits(plot, lines, units, mode) {
   const { ctx, bbox } = plot;
+  const pixel = pixelOf(mode);
   ctx.save();
-  ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
-  ctx.fillStyle = theme.ink;
+  ctx.font = fontOf(12 * pixel, 600);
+  ctx.fillStyle = mode.theme.ink;
   ctx.textBaseline = 'bottom';
+  const most = ctx.canvas.width / 2 - 10 * pixel;
   units.forEach((unit, place) => {
     ctx.textAlign = place === 0 ? 'left' : 'right';
-    const x = place === 0 ? bbox.left - 52 * devicePixelRatio : plot.ctx.canvas.width;
-    ctx.fillText(unit, Math.max(x, 0), bbox.top - 14 * devicePixelRatio);
+    const x = place === 0 ? bbox.left - 52 * pixel : plot.ctx.canvas.width;
+    // On a narrow screen lines have numbers, which are shorter than codes.
+    const codes = lines
+      .filter((line) => line.unit === unit)
+      .map(({ code, text }) => (/^\d+$/.test(text) ? text : code));
+    const text = units.length > 1 ? namesThatFit(ctx, unit, codes, most) : unit;
+    ctx.fillText(text, Math.max(x, 0), bbox.top - 14 * pixel);
   });
   ctx.restore();
 }
@@ -218,13 +247,14 @@ const faint = (colour, percent) =>
 
 function optionsOf(lines, units, context) {
   const { mode, width, places, listeners } = context;
-  const room = labelRoom(lines);
-  const plotWidth = Math.max(120, width - 66 * units.length - 10);
+  const { zoom = 1 } = mode;
+  const room = zoom * labelRoom(lines);
+  const plotWidth = Math.max(120, width - (66 * units.length + 10) * zoom);
   const shareOfRoom = Math.min(0.6, room / plotWidth);
   return {
     width,
     height: context.height,
-    padding: [34, units.length > 1 ? 0 : 8, 0, 0],
+    padding: [34 * zoom, units.length > 1 ? 0 : 8 * zoom, 0, 0],
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), 'Etc/UTC'),
     legend: { show: false },
     scales: {
@@ -246,14 +276,16 @@ function optionsOf(lines, units, context) {
     axes: [
       {
         stroke: mode.theme.quiet,
-        font: FONT,
+        font: fontOf(12 * zoom),
+        size: 50 * zoom,
+        gap: 5 * zoom,
         grid: { show: false },
         ticks: {
           stroke: mode.theme.line,
-          size: 5,
+          size: 5 * zoom,
           filter: (_plot, marks) => marks.map((each) => (each > context.last ? null : each)),
         },
-        space: 64,
+        space: 64 * zoom,
         incrs: STEPS.map((days) => days * DAY_S),
         values: DATES,
       },
@@ -274,7 +306,7 @@ function optionsOf(lines, units, context) {
         (plot) => {
           ringCorrected(plot, lines, places, mode);
           if (mode.labels) writeLabels(plot, lines, mode);
-          writeUnits(plot, units, mode);
+          writeUnits(plot, lines, units, mode);
         },
       ],
     },
@@ -307,7 +339,7 @@ let charts = 0;
  * Draws lines into an element: stacked panels that share their days and their cursor.
  * @param series lines of `lineOf`, each with `stroke`, `dash` and `text`, the label at its end
  * @param mode `element`, `width`, `theme` (`ink`, `quiet`, `line`, `panel`, `band` in percent),
- *   `log`, `bands`, `labels`, `onCursor(day)` and `onZoom({ from, to })` or `onZoom(null)`
+ *   `log`, `bands`, `labels`, `zoom` (1 by default: a multiple of all sizes), `onCursor(day)` and `onZoom({ from, to })` or `onZoom(null)`
  * @returns `days`, `plots`, `moveTo(index)` and `destroy()`
  */
 export function draw(series, mode) {
@@ -340,7 +372,7 @@ export function draw(series, mode) {
         return { ...line, values: [mid, low, high], lonely: lonelyIn(mid) };
       });
     const { width } = mode;
-    const height = panel === 0 ? HEIGHT : HEIGHT_FURTHER;
+    const height = (panel === 0 ? HEIGHT : HEIGHT_FURTHER) * (mode.zoom ?? 1);
     const context = { mode, width, height, places, key, listeners, last: seconds.at(-1) };
     const data = [seconds, ...lines.flatMap(({ values }) => values)];
     return new uPlot(optionsOf(lines, units, context), data, mode.element);

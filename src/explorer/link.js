@@ -10,6 +10,9 @@ const CODE_MAX = 128;
 /** Periods of averages. */
 export const PERIODS = ['week', 'month', 'quarter', 'year'];
 
+/** Comparisons of prices in a chart. */
+export const COMPARISONS = ['spread', 'ratio', 'year'];
+
 /** The view without any choice. */
 export const EMPTY = {
   market: null,
@@ -22,6 +25,7 @@ export const EMPTY = {
   unit: null,
   average: null,
   asOf: null,
+  compare: null,
   index: false,
   log: false,
   bands: true,
@@ -44,7 +48,8 @@ export function linkTo(view) {
   for (const [name, values] of Object.entries(view.filters)) {
     for (const each of values) set(name, each);
   }
-  for (const name of ['from', 'to', 'currency', 'unit', 'average', 'asOf']) set(name, view[name]);
+  for (const name of ['from', 'to', 'currency', 'unit', 'average', 'asOf', 'compare'])
+    set(name, view[name]);
   set('index', view.index && '1');
   set('log', view.log && '1');
   if (!view.bands) set('bands', '0');
@@ -62,6 +67,10 @@ const SINGLE = {
   unit: [(value) => value !== '' && value.length <= 128, 'there is no such unit'],
   average: [(value) => PERIODS.includes(value), `an average is of a ${PERIODS.join(', ')}`],
   asOf: [(value) => isDate(value) || isInstant(value), 'there is no such day'],
+  compare: [
+    (value) => COMPARISONS.includes(value),
+    `a comparison is one of ${COMPARISONS.join(', ')}`,
+  ],
   index: [isFlag, 'it is 1 or 0'],
   log: [isFlag, 'it is 1 or 0'],
   bands: [isFlag, 'it is 1 or 0'],
@@ -215,9 +224,6 @@ export const seriesRequests = (view) =>
       ...optionsOf(view),
     ]),
   }));
-
-/** The same request for a CSV file. */
-export const csvAddress = (address) => `${address}${address.includes('?') ? '&' : '?'}format=csv`;
 
 /** The request of the list of a market, filtered. */
 export const listRequest = ({ market, filters, currency, unit, asOf }, limit, cursor) =>

@@ -19,9 +19,7 @@ import { EMPTY, kindOf, linkTo, viewOf } from './link.js';
 import { AwayNote, IgnoredNote, KeyQuestion, PastNote, WaitNote } from './notices.js';
 import { Recovery } from './recovery.js';
 import { Component, createPortal, html, Later, render } from './ui.js';
-import { Prices } from './views/prices.js';
 import { Search } from './views/search.js';
-import { SignIn } from './views/sign-in.js';
 
 /** The parts of a view by the request parameters that the service may reject. */
 const PART_OF = {
@@ -45,6 +43,8 @@ function refusedParts(error, view) {
 
 /** The lazily loaded views. */
 const LATER = {
+  prices: async () => (await import('./views/prices.js')).Prices,
+  signIn: async () => (await import('./views/sign-in.js')).SignIn,
   overview: async () => (await import('./views/overview.js')).Overview,
   market: async () => (await import('./views/market.js')).MarketView,
   record: async () => (await import('./views/record.js')).RecordView,
@@ -61,9 +61,17 @@ function takeKey() {
   return key;
 }
 
+/** The kind of the view of the address, before its markets are known. */
+function kindOfHash() {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  if (parts.has('code')) return 'record';
+  if (parts.has('price')) return 'prices';
+  return parts.has('market') ? 'market' : 'overview';
+}
+
 class Page extends Component {
   state = {
-    phase: 'sign-in',
+    phase: 'start',
     error: null,
     markets: null,
     view: EMPTY,
@@ -80,21 +88,21 @@ class Page extends Component {
   componentDidMount() {
     waits.onWait = (wait) => this.setState({ wait });
     addEventListener('hashchange', () => this.follow());
-    // Loads the overview early, because most readers start there after they enter a key.
-    if (location.hash.length <= 1) LATER.overview();
+    // Loads the view of the address while its markets are requested.
+    LATER[kindOfHash()]().catch(() => {});
     const kept = keptKey();
-    if (kept !== null) useKey(kept, true);
+    if (kept !== null) useKey(kept.text, kept.place);
     this.follow();
   }
 
   /** Sets a key and requests its markets. */
-  enter = (key, isKept) => {
+  enter = (key, place) => {
     takeOffered();
     if (!/^[\x21-\x7e]+$/.test(key)) {
       this.refuse(new Refusal({ detail: 'A key has letters, digits and underscores only' }));
       return;
     }
-    useKey(key, isKept);
+    useKey(key, place);
     this.begin();
   };
 
@@ -138,7 +146,7 @@ class Page extends Component {
       this.recovery.remove(this);
       const offered = takeOffered();
       if (offered !== null) {
-        this.enter(offered, false);
+        this.enter(offered, null);
         return;
       }
       forgetKey();
@@ -163,7 +171,8 @@ class Page extends Component {
     const key = takeKey();
     const isOther = key !== null && !isKey(key);
     if (!hasKey()) {
-      if (key !== null) this.enter(key, false);
+      if (key !== null) this.enter(key, null);
+      else this.setState({ phase: 'sign-in' });
       return;
     }
     this.isKeyIgnored = isOther && !offerKey(key);
@@ -183,7 +192,7 @@ class Page extends Component {
     this.setState({ offer: null });
   };
 
-  takeKey = () => this.enter(takeOffered(), false);
+  takeKey = () => this.enter(takeOffered(), null);
 
   /** Changes the view, and with it the address. */
   change = (change) => {
@@ -249,12 +258,14 @@ class Page extends Component {
     const { view, markets } = this.state;
     const shared = { app: this, view, markets };
     const kind = kindOf(view);
-    if (kind === 'prices') return html`<${Prices} ...${shared} />`;
     return html`<${Later} key=${kind} load=${LATER[kind]} ...${shared} />`;
   }
 
   render(_props, { phase, error, view, ignored, wait, away, shown, markets, offer }) {
     const isOpen = phase === 'open';
+    // The form stays while its key is checked. A key of the link or the tab needs no form.
+    const isAsked = phase === 'sign-in' || (phase === 'asking' && this.isFormShown);
+    this.isFormShown = isAsked;
     return html`
       ${createPortal(
         isOpen && html`<button type="button" onClick=${this.forget}>Forget key</button>`,
@@ -263,7 +274,8 @@ class Page extends Component {
       ${wait && html`<${WaitNote} wait=${wait} />`}
       ${away && html`<${AwayNote} since=${away} shown=${shown} again=${this.recovery.now} />`}
       ${offer && html`<${KeyQuestion} offer=${offer} keep=${this.keepKey} take=${this.takeKey} />`}
-      ${!isOpen && html`<${SignIn} enter=${this.enter} error=${error} isBusy=${phase === 'asking'} />`}
+      ${isAsked && html`<${Later} load=${LATER.signIn} app=${this} enter=${this.enter} error=${error} isBusy=${phase === 'asking'} />`}
+      ${phase === 'asking' && !isAsked && html`<p class="panel quiet">Asking for the markets…</p>`}
       ${isOpen && html`<${Search} app=${this} view=${view} markets=${markets} />`}
       ${isOpen && view.asOf && html`<${PastNote} asOf=${view.asOf} back=${() => this.change({ asOf: null })} />`}
       ${

@@ -1,7 +1,7 @@
 // Notes of the page: error responses, waits, ignored parts of a link, `asOf`.
 import { isTransient } from './api.js';
 import { clockTime, isDate, minuteOf } from './dates.js';
-import { hasSampleRates, isSample } from './texts.js';
+import { counted, hasSampleRates, isSample } from './texts.js';
 import { html } from './ui.js';
 
 /** An error response: its sentence, code and request id. */
@@ -101,83 +101,55 @@ export const PastNote = ({ asOf, back }) => html`
   </p>
 `;
 
-/** Says which of the shown prices are samples: all of them, or those with a `SampleMark`. */
-export const SampleNote = ({ records }) =>
-  records.some(isSample) &&
-  html`
-    <p class="note sample">
-      <strong>Sample data.</strong>${' '}
-      ${records.every(isSample) ? 'The prices shown here' : 'The prices marked “sample”'} are
-      invented for demonstration. They are not market prices.
-    </p>
-  `;
-
 /** Marks a sample price among others. */
 export const SampleMark = ({ record, among }) =>
   isSample(record) && !among.every(isSample) && html`<span class="mark">sample</span>`;
 
-/** Says that prices were converted by sample exchange rates. */
-export const SampleRatesNote = ({ records }) =>
-  records.some(hasSampleRates) &&
-  html`
-    <p class="note sample">
-      <strong>Sample exchange rates.</strong> The rates of <code>SAMPLE</code> are invented for
-      demonstration.
-    </p>
-  `;
-
-/** One remark about a currency that lacks rates in several markets. */
-function joinedRates(all) {
-  const [{ currency, lastDateWithRate }] = all;
-  const sum = (name) => all.reduce((total, each) => total + each[name], 0);
-  const days = all.flatMap((each) => [each.firstDateWithoutRate, each.lastDateWithoutRate]);
-  const [from, to] = [days.filter(Boolean).sort()[0], days.filter(Boolean).sort().at(-1)];
-  const span = from ? `, from ${from} to ${to}` : '';
-  const parts = all.map(
-    (each) => `${each.market} ${each.pointsWithoutRate} of ${each.pointsRequested}`,
-  );
-  const newest = lastDateWithRate
-    ? `the newest one is of ${lastDateWithRate}`
-    : 'there is none at all';
-  const counts = `${sum('pointsWithoutRate')} of ${sum('pointsRequested')} points`;
-  return `No rate of ${currency} for ${counts}${span} (${parts.join(', ')}); ${newest}`;
-}
-
-/** The warnings of several markets: equal ones once, and one for each currency that lacks rates. */
-export function joinedWarnings(answers) {
-  const groups = new Map();
-  for (const { market, $metadata } of answers) {
-    for (const warning of $metadata.warnings) {
-      const { code, currency, detail, lastDateWithRate } = warning;
-      const isRates = code === 'rates_missing';
-      const key = isRates ? `${code} ${currency} ${lastDateWithRate}` : `${code} ${detail}`;
-      groups.set(key, [...(groups.get(key) ?? []), { market, ...warning }]);
-    }
+/** What the records themselves have to say: that they, or their exchange rates, are invented. */
+function sampleRemarks(records) {
+  const remarks = [];
+  if (records.some(isSample)) {
+    remarks.push({
+      title: 'Sample data',
+      detail: html`<strong>Sample data.</strong>${' '}
+        ${records.every(isSample) ? 'The prices shown here' : 'The prices marked “sample”'} are
+        invented for demonstration. They are not market prices.`,
+    });
   }
-  return [...groups.values()].map((all) =>
-    all.length > 1 && all[0].code === 'rates_missing'
-      ? { ...all[0], detail: joinedRates(all) }
-      : all[0],
-  );
+  if (records.some(hasSampleRates)) {
+    remarks.push({
+      title: 'Sample exchange rates',
+      detail: html`<strong>Sample exchange rates.</strong> The rates of <code>SAMPLE</code> are
+        invented for demonstration.`,
+    });
+  }
+  return remarks;
 }
 
-/** The warnings of a response. */
-export const Warnings = ({ warnings }) =>
-  warnings.length > 0 &&
-  html`
-    <details class="note" open=${warnings.length <= 3}>
+const warningRemarks = (warnings) =>
+  warnings.map(({ code, detail }) => ({
+    title: detail,
+    detail: html`${detail}${' '}
+      <a href="docs/problems#warning-${code}"><code>${code}</code></a>`,
+  }));
+
+/**
+ * Remarks on one line until they are opened: the line names each of them, as far as it fits.
+ * @param records the shown records
+ * @param warnings the warnings of the response
+ */
+export function Remarks({ records = [], warnings = [] }) {
+  const remarks = [...sampleRemarks(records), ...warningRemarks(warnings)];
+  if (remarks.length === 0) return null;
+  return html`
+    <details class="note remarks">
       <summary>
-        ${warnings.length === 1 ? 'One remark' : `${warnings.length} remarks`} of the service
+        <strong>${counted(remarks.length, 'remark')}:</strong>${' '}
+        ${remarks.map(({ title }) => title).join(' · ')}
       </summary>
       <ul>
-        ${warnings.map(
-          ({ code, detail }) => html`
-            <li>
-              ${detail}${' '}
-              <a href="docs/problems#warning-${code}"><code>${code}</code></a>
-            </li>
-          `,
-        )}
+        ${remarks.map(({ detail }) => html`<li>${detail}</li>`)}
       </ul>
     </details>
   `;
+}

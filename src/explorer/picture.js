@@ -1,43 +1,86 @@
-// The chart as a PNG with title, codes, currency and unit, source and date.
+// The chart as a PNG: what the page says about the prices, in the picture.
+import { draw } from './chart.js';
 import { today } from './dates.js';
 
 const MARGIN = 20;
 const TITLE = 26;
 const LINE = 18;
 
+/** Width of the chart in a picture, in CSS pixels. */
+const WIDTH = 1_000;
+
+/** Pixels of a picture for each CSS pixel. */
+const SCALE = 2;
+
+/** Breaks a text into lines that fit a width. */
+function wrapped(pen, text, most) {
+  const lines = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line !== '' && pen.measureText(longer).width > most) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
+
+const fontOf = (weight, size) => `${weight} ${size * SCALE}px system-ui, sans-serif`;
+
 /**
- * Renders a drawn chart as PNG.
- * @param plots the plots of the chart, from the top
+ * Draws lines as a PNG of twice the usual resolution.
+ * @param lines the lines of `draw`, in the colours of the theme
  * @param texts `title`, and `notes`, the lines below the chart
- * @param theme `ink`, `quiet`, `panel`
+ * @param mode `log`, `bands`, and `theme` as of `draw`
  * @returns a Blob
  */
-export function pictureOf(plots, { title, notes }, theme) {
-  const scale = devicePixelRatio;
+export function pictureOf(lines, { title, notes }, mode) {
+  const element = document.createElement('div');
+  element.className = 'offscreen';
+  document.body.append(element);
+  const zoom = SCALE / devicePixelRatio;
+  const nothing = () => {};
+  const size = { element, width: WIDTH * zoom, zoom };
+  const chart = draw(lines, { ...mode, ...size, labels: true, onCursor: nothing, onZoom: nothing });
+  // uPlot draws in a microtask.
+  return new Promise((done) => setTimeout(done))
+    .then(() => composed(chart.plots, { title, notes }, mode.theme))
+    .finally(() => {
+      chart.destroy();
+      element.remove();
+    });
+}
+
+function composed(plots, { title, notes }, theme) {
   const canvases = plots.map(({ ctx }) => ctx.canvas);
-  const width = Math.max(...canvases.map((each) => each.width)) + 2 * MARGIN * scale;
-  const heights = canvases.reduce((sum, each) => sum + each.height, 0);
   const picture = document.createElement('canvas');
-  picture.width = width;
-  picture.height = heights + (2 * MARGIN + TITLE + (notes.length + 1) * LINE) * scale;
+  picture.width = Math.max(...canvases.map((each) => each.width)) + 2 * MARGIN * SCALE;
+  const most = picture.width - 2 * MARGIN * SCALE;
   const pen = picture.getContext('2d');
+  pen.font = fontOf(700, 17);
+  const titles = wrapped(pen, title, most);
+  pen.font = fontOf(400, 12);
+  const below = [...notes, `Drawn ${today()}`].flatMap((note) => wrapped(pen, note, most));
+  const heights = canvases.reduce((sum, each) => sum + each.height, 0);
+  const texts = titles.length * TITLE + (below.length + 1) * LINE;
+  picture.height = heights + (2 * MARGIN + texts) * SCALE;
   pen.fillStyle = theme.panel;
   pen.fillRect(0, 0, picture.width, picture.height);
-  const most = width - 2 * MARGIN * scale;
-  const write = (text, font, colour, y) => {
-    pen.font = `${font.replace(/\d+(?=px)/, (size) => String(size * scale))} system-ui, sans-serif`;
+  pen.textBaseline = 'top';
+  let y = MARGIN * SCALE;
+  const write = (text, font, colour, height) => {
+    pen.font = font;
     pen.fillStyle = colour;
-    pen.textBaseline = 'top';
-    pen.fillText(text, MARGIN * scale, y, most);
+    pen.fillText(text, MARGIN * SCALE, y, most);
+    y += height * SCALE;
   };
-  write(title, '700 17px', theme.ink, MARGIN * scale);
-  let y = (MARGIN + TITLE) * scale;
+  for (const each of titles) write(each, fontOf(700, 17), theme.ink, TITLE);
   for (const each of canvases) {
-    pen.drawImage(each, MARGIN * scale, y);
+    pen.drawImage(each, MARGIN * SCALE, y);
     y += each.height;
   }
-  for (const [at, note] of [...notes, `Drawn ${today()}`].entries()) {
-    write(note, '400 12px', theme.quiet, y + (6 + at * LINE) * scale);
-  }
+  y += 6 * SCALE;
+  for (const each of below) write(each, fontOf(400, 12), theme.quiet, LINE);
   return new Promise((done) => picture.toBlob(done, 'image/png'));
 }

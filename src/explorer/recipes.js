@@ -3,6 +3,9 @@
 
 const PLACEHOLDER = 'put your key here';
 
+/** Cells of a row before the name, which may have commas. */
+const SHOWN_CELLS = 7;
+
 /** A single-quoted shell string. */
 const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
@@ -14,12 +17,14 @@ const inQuery = (text) => `"${text.replaceAll('"', '""').replaceAll('#(', '#(#)(
 
 const curl = (url) => `curl -sS --fail-with-body --compressed ${shell(url)} \\
   -H "x-api-key: \${COMMODITY_PRICES_KEY:-${PLACEHOLDER}}" \\
-  -o prices.csv &&
-  # Counts the points: a price without points has a row without a date.
-  grep -c '^[^,]*,[0-9]' prices.csv
+  -o prices.csv ||
+  # The reason of the service, if it has answered.
+  { cat prices.csv >&2; exit 1; }
+# The table without names. A price without points has a row without a date.
+cut -d, -f1-${SHOWN_CELLS} prices.csv | grep -e '^code,' -e '^[^,]*,[0-9]'
 `;
 
-const python = (url) => `import csv, io, os, urllib.request
+const python = (url) => `import csv, io, json, os, sys, urllib.error, urllib.request
 
 URL = ${quoted(url)}
 KEY = os.environ.get("COMMODITY_PRICES_KEY", "${PLACEHOLDER}")
@@ -29,24 +34,41 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
         return None  # A redirect would carry the key to another address.
 
 request = urllib.request.Request(URL, headers={"x-api-key": KEY})
-with urllib.request.build_opener(NoRedirect).open(request, timeout=60) as answer:
-    # Every cell is text, so that no digit is lost.
-    rows = csv.DictReader(io.TextIOWrapper(answer, "utf-8", newline=""))
-    # A price without points has a row without a date.
-    points = [row for row in rows if row["date"]]
-print(len(points), "points")
+try:
+    with urllib.request.build_opener(NoRedirect).open(request, timeout=60) as answer:
+        # Every cell is text, so that no digit is lost.
+        rows = list(csv.DictReader(io.TextIOWrapper(answer, "utf-8", newline="")))
+except urllib.error.HTTPError as error:
+    body = error.read().decode(errors="replace")
+    try:
+        body = json.loads(body)["detail"]
+    except (ValueError, KeyError):
+        pass  # The answer of a proxy is no problem document of the service.
+    sys.exit(f"{error.code}: {body}")
+# A price without points has a row without a date.
+points = [row for row in rows if row["date"]]
+columns = [name for name in rows[0] if name != "name"] if rows else []
+for row in [dict(zip(columns, columns)), *points]:
+    print("\t".join(row[name] for name in columns))
 `;
 
 const r = (url) => `address <- ${quoted(url)}
 key <- Sys.getenv("COMMODITY_PRICES_KEY", "${PLACEHOLDER}")
 
-# R follows redirects and sends the key along, so the address must be the final one.
-answer <- url(address, headers = c("x-api-key" = key))
+# curl follows no redirect, which would carry the key along. It reads the header from its input.
+file <- tempfile()
+status <- system2("curl", c("-sS", "--fail-with-body", "-H", "@-", "-o", shQuote(file),
+  shQuote(address)), input = paste0("x-api-key: ", key))
+if (status != 0) {
+  # The reason of the service, if it has answered.
+  if (file.exists(file)) message(paste(readLines(file, warn = FALSE), collapse = "\\n"))
+  quit(status = 1)
+}
 # Every column is text, so that no digit is lost: as.numeric() where you calculate.
-prices <- read.csv(answer, colClasses = "character", na.strings = character(0),
+prices <- read.csv(file, colClasses = "character", na.strings = character(0),
   check.names = FALSE, encoding = "UTF-8")
 prices <- prices[prices$date != "", ]  # A price without points has a row without a date.
-cat(nrow(prices), "points\\n")
+print(prices[names(prices) != "name"], row.names = FALSE)
 `;
 
 /** Power Query passes repeated parameters as lists. */
@@ -61,10 +83,21 @@ function powerQuery(url) {
     Answer = Web.Contents(${inQuery(origin)}, [
         RelativePath = ${inQuery(pathname.slice(1))},
         Headers = [#"x-api-key" = ${inQuery(PLACEHOLDER)}],
+        ManualStatusHandling = {400, 401, 403, 404, 406, 414, 429, 500, 502, 503, 504},
         Query = [${fields.join(', ')}]]),
-    Rows = Table.PromoteHeaders(Csv.Document(Answer, [Delimiter = ",", Encoding = 65001])),
+    Status = Value.Metadata(Answer)[Response.Status],
+    // The reason of the service; the answer of a proxy is no JSON.
+    Reason = try Json.Document(Answer)[detail] otherwise "The service answered " & Text.From(Status),
+    Rows = if Status = 200
+        then Table.PromoteHeaders(Csv.Document(Answer, [Delimiter = ",", Encoding = 65001]))
+        else error Error.Record("Commodity Prices", Reason),
     // A price without points has a row without a date.
-    Prices = Table.SelectRows(Rows, each [date] <> "")
+    Points = Table.SelectRows(Rows, each [date] <> ""),
+    // The numbers have a decimal point, whatever the settings of this computer are.
+    Prices = Table.TransformColumnTypes(Points, {
+        {"code", type text}, {"date", type date}, {"low", type number}, {"mid", type number},
+        {"high", type number}, {"currency", type text}, {"unitOfMeasure", type text},
+        {"name", type text}}, "en-US")
 in
     Prices
 `;
@@ -75,20 +108,28 @@ const key = process.env['COMMODITY_PRICES_KEY'] ?? '${PLACEHOLDER}';
 
 // A redirect would carry the key to another address.
 const answer = await fetch(url, { headers: { 'x-api-key': key }, redirect: 'manual' });
-if (!answer.ok) throw new Error(\`\${answer.status}: \${await answer.text()}\`);
+const text = await answer.text();
+if (!answer.ok) {
+  // The answer of a proxy is no problem document of the service.
+  const isProblem = answer.headers.get('content-type')?.includes('json');
+  console.error(\`\${answer.status}: \${isProblem ? JSON.parse(text).detail : text}\`);
+  process.exit(1);
+}
 // Every number is text, so that no digit is lost.
 const asWritten = (_name, value, context) => (typeof value === 'number' ? context.source : value);
-const { data } = JSON.parse(await answer.text(), asWritten);
-const points = data.flatMap(({ code, series }) =>
-  series.map((point) => ({ code, ...point })),
+const { data } = JSON.parse(text, asWritten);
+const points = data.flatMap(({ code, currency, unitOfMeasure, series }) =>
+  series.map(({ date, low, mid, high }) => {
+    return { code, date, low, mid, high, currency: currency?.iso, unit: unitOfMeasure.name };
+  }),
 );
-console.log(points.length, 'points');
+console.table(points);
 `;
 
 /**
  * Programs that fetch a request.
  * @param url the whole address of the request
- * @param csv the same for a CSV file
+ * @param csv the same for a CSV file with the columns of `files.js` for programs
  */
 export const recipesOf = (url, csv) => [
   { id: 'curl', name: 'curl', text: curl(csv) },

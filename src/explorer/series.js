@@ -23,6 +23,27 @@ const RHYTHMS = {
   Annual: { next: monthsLater(12), most: 549 },
 };
 
+/** Days after which the newest value is old: about two intervals and a few holidays. */
+const OLD_DAYS = {
+  Daily: 7,
+  'Twice weekly': 10,
+  Weekly: 16,
+  Fortnightly: 32,
+  Monthly: 75,
+  Quarterly: 200,
+  Annual: 731,
+};
+
+/**
+ * The age of the newest value of a price in days, or null if it is usual for the frequency.
+ * @param date the day of the value
+ * @param until the day on which it is shown
+ */
+export function oldAge(date, frequency, until) {
+  const days = dayOf(until) - dayOf(date);
+  return days > (OLD_DAYS[frequency] ?? Number.POSITIVE_INFINITY) ? days : null;
+}
+
 /** The frequency of the points of an average. */
 const OF_PERIOD = { week: 'Weekly', month: 'Monthly', quarter: 'Quarterly', year: 'Annual' };
 
@@ -86,12 +107,14 @@ export function indexed(line) {
 }
 
 /**
- * The units of each panel. The first two units share a panel with two axes. Every further unit
- * has its own panel.
+ * The units of each panel. The first two units share a panel with two axes. Every further unit,
+ * and every unit of lines with `isApart`, has its own panel.
  */
 export function panelsOf(lines) {
-  const units = [...new Set(lines.map(({ unit }) => unit))];
-  const panels = units.slice(2).map((unit) => [unit]);
+  const unitsOf = (some) => [...new Set(some.map(({ unit }) => unit))];
+  const units = unitsOf(lines.filter(({ isApart }) => !isApart));
+  const apart = unitsOf(lines.filter(({ isApart }) => isApart));
+  const panels = [...units.slice(2), ...apart].map((unit) => [unit]);
   return units.length === 0 ? [] : [units.slice(0, 2), ...panels];
 }
 

@@ -1,7 +1,8 @@
 // Base of every component: Preact, with templates instead of a build step.
 
-import { dayOf, monthsFrom } from './dates.js';
-import { NOTHING } from './texts.js';
+import { dayOf, monthsFrom, today } from './dates.js';
+import { oldAge } from './series.js';
+import { counted, NOTHING } from './texts.js';
 import htm from './vendor/htm.js';
 import { Component, createElement } from './vendor/preact.js';
 
@@ -49,6 +50,64 @@ export class Later extends Component {
   }
 }
 
+/** Whether a media query holds, for components that are laid out anew when it changes. */
+const PHONE = matchMedia('(max-width: 560px)');
+
+/** A component with `state.isPhone`, true on a narrow screen. */
+export class Fitted extends Component {
+  state = { isPhone: PHONE.matches };
+
+  fit = () => this.setState({ isPhone: PHONE.matches });
+
+  componentDidMount() {
+    PHONE.addEventListener('change', this.fit);
+  }
+
+  componentWillUnmount() {
+    PHONE.removeEventListener('change', this.fit);
+  }
+}
+
+const GROUPED = /^-?\d{4,}(?=\.|$)/;
+
+/**
+ * A number with a gap between thousands. The gap is a style, so a copied number has exactly the
+ * digits that the service sent.
+ */
+export function figure(text) {
+  const whole = GROUPED.exec(text)?.[0];
+  if (whole === undefined) return text;
+  const first = whole.length % 3 || 3;
+  const groups = [whole.slice(0, first), ...(whole.slice(first).match(/\d{3}/g) ?? [])];
+  // A sign is no group of its own.
+  if (groups[0] === '-') groups.splice(0, 2, groups[0] + groups[1]);
+  const last = groups.length - 1;
+  return groups.map((each, at) => {
+    const digits = at === last ? each + text.slice(whole.length) : each;
+    return at === 0 ? digits : html`<span class="group">${digits}</span>`;
+  });
+}
+
+/** An age in days as text: `12 days old`, `5 months old`. */
+function ageText(days) {
+  if (days < 60) return counted(days, 'day');
+  return days < 731
+    ? counted(Math.floor(days / 30.4), 'month')
+    : counted(Math.floor(days / 365.25), 'year');
+}
+
+/** The day of the newest value, with its age if that is old for the frequency of the price. */
+export function Day({ date, frequency, asOf }) {
+  if (!date) return NOTHING;
+  const age = oldAge(date, frequency?.name, asOf?.slice(0, 10) ?? today());
+  return html`<span class="day">${date}</span>
+    ${age !== null && html`<span class="old">${ageText(age)} old</span>`}`;
+}
+
+/** The category of a price beside its name: a premium of 320 EUR/t looks like a price. */
+export const Kind = ({ record }) =>
+  record.priceCategory && html`<span class="kind">${record.priceCategory.name}</span>`;
+
 /** A change with its sign. A zero has neither sign nor colour. */
 function signed(text) {
   if (/^-?[0.]+$/.test(text)) return { text: text.replace('-', ''), kind: '' };
@@ -71,15 +130,15 @@ const isFar = (latest, { baseDate }, span) =>
  * A change with its sign: in percent with one decimal, for a payable in percentage points with
  * all digits. The base day is shown where it is not about the span back.
  * @param summary the summary of a record
- * @param span `month` or `year`
+ * @param span `month` or `year`; with `isDated` any span, always with its base day
  */
-export function Change({ summary: { latest, changes }, span, isPoints }) {
+export function Change({ summary: { latest, changes }, span, isPoints, isDated = false }) {
   const change = changes[span];
   const value = isPoints ? change?.absolute : change?.percent;
   if (value === null || value === undefined) return html`<span class="quiet">${NOTHING}</span>`;
   const { text, kind } = signed(isPoints ? String(value) : Number(value).toFixed(1));
   return html`
     <span class=${classes('change', kind)}>${text}${isPoints ? ' pp' : ' %'}</span>
-    ${isFar(latest, change, span) && html`<span class="base">since ${change.baseDate}</span>`}
+    ${(isDated || isFar(latest, change, span)) && html` <span class="base">since ${change.baseDate}</span>`}
   `;
 }

@@ -28,7 +28,7 @@ const shown = (text: string | undefined): string =>
 t.test('each cell of the first 200 rows has the characters of the answer', async (t) => {
   const { page } = await explorer.open(t);
   let json = '';
-  await page.route('**/v3/prices/nickel?*', async (route) => {
+  await page.route(/v3\/prices\/nickel\?(?!format=rows)/, async (route) => {
     const answer = await route.fetch();
     json = (await answer.text())
       .replace(/"mid":[\d.]+/, `"mid":${LONG}`)
@@ -73,7 +73,7 @@ t.test('each cell of the first 200 rows has the characters of the answer', async
 
 t.test('a decimal of twenty digits survives', async (t) => {
   const { page } = await explorer.open(t);
-  await page.route('**/v3/prices/nickel?*', async (route) => {
+  await page.route(/v3\/prices\/nickel\?(?!format=rows)/, async (route) => {
     const answer = await route.fetch();
     const body = (await answer.text()).replace(/"mid":[\d.]+/g, `"mid":${LONG}`);
     await route.fulfill({ response: answer, body });
@@ -89,7 +89,7 @@ t.test('a decimal of twenty digits survives', async (t) => {
 t.test('the receipt has the characters of the answer', async (t) => {
   const { page } = await explorer.open(t);
   const view = 'price=nickel/CP-NI-0001&price=nickel/CP-NI-0011&price=nickel/CP-NI-0014';
-  const answered = page.waitForResponse(/v3\/prices\/nickel\?/);
+  const answered = page.waitForResponse(/v3\/prices\/nickel\?codes/);
   await page.goto(`${explorer.address}/explorer#key=${explorer.key}&${view}&currency=EUR&unit=lb`);
   const { data } = await (await answered).json();
   await settled(page);
@@ -121,7 +121,7 @@ t.test('the receipt has the characters of the answer', async (t) => {
 
 t.test('a point without a rate says so', async (t) => {
   const { page } = await explorer.open(t);
-  await page.route('**/v3/prices/nickel?*', async (route) => {
+  await page.route(/v3\/prices\/nickel\?(?!format=rows)/, async (route) => {
     const answer = await route.fetch();
     const body = (await answer.text()).replace(
       /("date":"2026-06-30"),"low":[^,]+,"mid":[^,]+,"high":[^,]+,/,
@@ -141,7 +141,7 @@ t.test(
   'a change of percentage points has the digits that were sent, and zero no sign',
   async (t) => {
     const { page } = await explorer.open(t);
-    await page.route('**/v3/prices/nickel?*', async (route) => {
+    await page.route(/v3\/prices\/nickel\?(?!format=rows)/, async (route) => {
       const answer = await route.fetch();
       const { $metadata, data } = await answer.json();
       const change = (absolute: number) => ({ absolute, percent: null, baseDate: '2026-05-29' });

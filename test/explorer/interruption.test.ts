@@ -173,3 +173,14 @@ t.test('a search says that the service is away, and finds when it is back', asyn
   await page.unrouteAll();
   await results.locator('a', { hasText: 'CP-NI-0011' }).waitFor();
 });
+
+t.test('the search works again after its code could not be loaded', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await page.route('**/results.js', (route) => route.abort());
+  await show('');
+  await page.keyboard.press('/');
+  await page.keyboard.type('CP-NI-0003');
+  await page.locator('.results').getByText('The service cannot be reached.').waitFor();
+  await page.unrouteAll();
+  await page.locator('.results a', { hasText: 'CP-NI-0003' }).waitFor();
+});

@@ -23,7 +23,7 @@ t.test('the date beside the value of a market is the day of that value', async (
   const row = page.locator('.overview tbody tr').filter({
     has: page.getByRole('link', { name: 'Nickel', exact: true }),
   });
-  t.equal(await row.locator('.latest').innerText(), '2026-07-15');
+  t.equal(await row.locator('.latest .day').innerText(), '2026-07-15');
   t.equal((await row.locator('.strong').innerText()).trim(), '100');
 });
 
@@ -51,15 +51,18 @@ t.test(
   'every page says that sample prices are invented, and marks them among others',
   async (t) => {
     const { page, show } = await explorer.open(t);
-    const note = page.locator('.note.sample');
+    const note = page.locator('.remarks');
     const views = ['market=copper', 'price=copper/CP-CU-0001', 'code=CP-CU-0001&market=copper'];
     for (const view of views) {
       await show(view);
+      t.match(await note.locator('summary').innerText(), 'Sample data', view);
+      await note.locator('summary').click();
       t.match(await note.innerText(), NOTE, view);
       t.equal(await page.getByText('sample', { exact: true }).count(), 0, 'no marks among samples');
     }
     for (const view of ['', 'market=nickel', 'price=nickel/CP-NI-0001&price=nickel/0-LOADED']) {
       await show(view);
+      await note.locator('summary').click();
       t.match(await note.innerText(), /marked “sample”/, view);
       const marked = await page.locator('tr:has(.mark)').allInnerTexts();
       t.ok(marked.length > 0, view);
@@ -69,6 +72,7 @@ t.test(
       );
     }
     await show('price=copper/CP-CU-0001&currency=EUR');
+    await note.locator('summary').click();
     await page.getByText('The rates of SAMPLE are invented').waitFor();
     for (const view of ['price=nickel/0-LOADED', 'code=0-LOADED&market=nickel']) {
       await show(view);

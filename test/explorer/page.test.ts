@@ -25,7 +25,12 @@ const SENT = `[...performance.getEntriesByType('navigation'),
   .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`;
 
 t.test('a view and all its files are at most 64 KB on the way', async (t) => {
-  for (const view of ['', 'price=nickel/CP-NI-0001']) {
+  for (const view of [
+    '',
+    'market=nickel',
+    'price=nickel/CP-NI-0001',
+    'code=CP-NI-0003&market=nickel',
+  ]) {
     const { page, show } = await explorer.open(t);
     await page.setExtraHTTPHeaders({ 'accept-encoding': 'gzip' });
     await show(view);

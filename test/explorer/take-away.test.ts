@@ -25,35 +25,107 @@ async function saved(page: Page, button: string): Promise<Download> {
   return file;
 }
 
-const addressShown = async (page: Page): Promise<string> =>
-  (await page.locator('.request code').innerText()).replace(/^GET /, '');
+/** The shown request, which is beside the programs. */
+async function addressShown(page: Page): Promise<string> {
+  const code = page.getByRole('button', { name: 'Code', exact: true });
+  if ((await code.getAttribute('aria-expanded')) === 'false') await code.click();
+  return (await page.locator('.request code').innerText()).replace(/^GET /, '');
+}
 
 const csvOf = async (address: string): Promise<Buffer> => {
   const answer = await fetch(address, { headers: { 'x-api-key': explorer.key } });
   return Buffer.from(await answer.arrayBuffer());
 };
 
+/** The rows of a CSV without quotes, with their cells. */
+const rowsOf = (csv: string): string[][] =>
+  csv
+    .trimEnd()
+    .split('\r\n')
+    .map((row) => row.split(','));
+
 t.test('the CSV is the answer to the shown request, byte for byte', async (t) => {
   const { page, show } = await explorer.open(t);
-  await show(`${VIEW}&price=copper/CP-CU-0001`);
-  for (const market of ['nickel', 'copper']) {
-    await page.getByLabel('Market').selectOption(market);
+  await show(VIEW);
+  for (const form of ['whole', 'short']) {
+    await page.getByLabel('Columns').selectOption(form);
     const file = await saved(page, 'CSV');
-    t.match(await addressShown(page), `/v3/prices/${market}?`);
-    t.same(await readFile(await file.path()), await csvOf(await addressShown(page)), market);
-    t.match(file.suggestedFilename(), /\.csv$/);
+    t.same(await readFile(await file.path()), await csvOf(await addressShown(page)), form);
+    t.equal(file.suggestedFilename(), 'CP-NI-0001_CP-NI-0003.csv');
   }
+});
+
+t.test('one CSV has the prices of all markets of a chart', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show(`${VIEW}&price=copper/CP-CU-0001`);
+  for (const form of ['whole', 'short']) {
+    await page.getByLabel('Columns').selectOption(form);
+    await addressShown(page);
+    const parts: string[] = [];
+    for (const market of ['nickel', 'copper']) {
+      await page.getByLabel('Request of the market').selectOption(market);
+      parts.push((await csvOf(await addressShown(page))).toString());
+    }
+    const [nickel = '', copper = ''] = parts;
+    const file = await readFile(await (await saved(page, 'CSV')).path(), 'utf8');
+    t.equal(file, nickel + copper.slice(copper.indexOf('\r\n') + 2), form);
+  }
+});
+
+t.test('the CSV has no column with one value, beside those that name price and unit', async (t) => {
+  const { page, show } = await explorer.open(t);
+  const named = ['code', 'currency', 'unitOfMeasure', 'name'];
+  for (const view of [
+    'price=nickel/CP-NI-0001&from=2026-05-01',
+    'price=nickel/CP-NI-0006&from=2025-01-01',
+  ]) {
+    await show(view);
+    const file = await readFile(await (await saved(page, 'CSV')).path(), 'utf8');
+    // The name has commas, and is the one quoted cell.
+    const [heads = [], ...rows] = rowsOf(file.replace(/"[^"]*"/g, 'name'));
+    t.ok(rows.length > 5);
+    const constant = heads.filter(
+      (head, at) => !named.includes(head) && new Set(rows.map((row) => row[at])).size === 1,
+    );
+    t.same(constant, [], view);
+    for (const each of [...named, 'date', 'mid']) t.ok(heads.includes(each), each);
+  }
+  await show('price=nickel/CP-NI-0001&price=nickel/CP-NI-0003&from=2026-06-01');
+  const file = await readFile(await (await saved(page, 'CSV')).path(), 'utf8');
+  const [heads = ''] = file.split('\r\n');
+  t.match(heads, ',priceCategory', 'what differs between prices is there');
+  t.notMatch(heads, 'chemicalCode');
+});
+
+t.test('the wide CSV names currency and unit of each column, over several markets', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show(
+    'price=nickel/CP-NI-0003&price=nickel/CP-NI-0011&price=copper/CP-CU-0001&from=2026-06-01',
+  );
+  await page.getByLabel('Columns').selectOption('wide');
+  const file = await readFile(await (await saved(page, 'CSV')).path(), 'utf8');
+  const [heads = [], ...rows] = rowsOf(file);
+  t.equal(heads[0], 'date');
+  t.equal(heads[1], 'CP-NI-0003 [USD/Tonne]');
+  t.match(heads[2], /^CP-NI-0011 \[(?!.*\/)/);
+  t.match(heads[3], /^CP-CU-0001 \[\w{3}\/\w+/);
+  const shown = (await page.evaluate(`[...document.querySelectorAll('.points tbody tr')]
+    .map(({ cells }) => [0, 1, 3].map((at) => cells[at].textContent))`)) as string[][];
+  const written = rows.flatMap(([date, ...mids]) =>
+    mids.flatMap((mid, at) =>
+      mid === '' ? [] : [`${date} ${heads[at + 1]?.split(' ')[0]} ${mid}`],
+    ),
+  );
+  t.same(written.sort(), shown.map((cells) => cells.join(' ')).sort());
 });
 
 t.test('the shown request has the numbers of the table', async (t) => {
   const { page, show } = await explorer.open(t);
   await show('price=nickel/CP-NI-0001&from=2026-06-01');
   const csv = (await csvOf(await addressShown(page))).toString();
-  const rows = csv
-    .trim()
-    .split('\r\n')
+  const rows = rowsOf(csv)
     .slice(1)
-    .map((row) => row.split(',').slice(1, 5).join(' '));
+    .map((row) => row.slice(1, 5).join(' '));
   const shown = await page.evaluate(`[...document.querySelectorAll('.points tbody tr')]
     .map(({ cells }) => [...cells].slice(0, 4).map(({ textContent }) => textContent).join(' '))`);
   t.same(shown, rows.reverse());
@@ -79,8 +151,8 @@ t.test('each program runs as copied and gives the points of the request', async 
   const csv = await csvOf(await addressShown(page));
   const rows = csv.toString().trim().split('\r\n').slice(1);
   t.equal(rows.filter((row) => row.startsWith('CP-NI-0006,,')).length, 1);
-  const points = rows.length - 1;
-  t.ok(points >= 6);
+  const points = rows.filter((row) => !row.startsWith('CP-NI-0006,,')).map((row) => row.split(','));
+  t.ok(points.length >= 6);
   const folder = t.testdir({});
   for (const [name, file, program] of RUNS) {
     // `npm test` says in its first line that R is missing; `.ci/run` installs it.
@@ -91,9 +163,36 @@ t.test('each program runs as copied and gives the points of the request', async 
     await writeFile(join(folder, file), text ?? '');
     const env = { PATH: process.env['PATH'], COMMODITY_PRICES_KEY: explorer.key };
     const { stdout } = await run(program, [file], { cwd: folder, env });
-    t.equal(Number.parseInt(stdout, 10), points, name);
+    const lines = stdout.split('\n').filter((line) => line.includes('CP-NI-0001'));
+    t.equal(lines.length, points.length, name);
+    for (const [code, date, low, mid, high] of points) {
+      const line = lines.find((each) => each.includes(`${date}`)) ?? '';
+      for (const text of [code, low, mid, high]) t.match(line, text, `${name}: ${date}`);
+    }
+    t.notMatch(stdout, 'CP-NI-0006', `${name}: no row without a date`);
   }
-  t.same(await readFile(join(folder, 'prices.csv')), csv, 'the file of curl');
+  t.match(await readFile(join(folder, 'prices.csv'), 'utf8'), /^code,date,low,mid,high,currency/);
+});
+
+t.test('each program prints the reason of a refusal and fails', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('price=nickel/CP-NI-0001&from=2026-06-02&to=2026-06-12');
+  await page.getByRole('button', { name: 'Code', exact: true }).click();
+  const folder = t.testdir({});
+  for (const [name, file, program] of RUNS) {
+    if (programOnPath([program]) === null && program === 'Rscript') continue;
+    await page.getByRole('button', { name, exact: true }).click();
+    await writeFile(join(folder, file), (await page.locator('pre code').textContent()) ?? '');
+    const env = { PATH: process.env['PATH'], COMMODITY_PRICES_KEY: 'cps_live_nonsense' };
+    const failed = await run(program, [file], { cwd: folder, env }).then(
+      () => null,
+      (error: { stderr: string }) => error.stderr,
+    );
+    const answer = await fetch(`${explorer.address}/v3/me`, {
+      headers: { 'x-api-key': 'cps_live_nonsense' },
+    });
+    t.match(failed, ((await answer.json()) as { detail: string }).detail, name);
+  }
 });
 
 t.test('no program takes the key along to the target of a redirect', async (t) => {
@@ -114,8 +213,7 @@ t.test('no program takes the key along to the target of a redirect', async (t) =
   });
   const folder = t.testdir({});
   for (const [name, file, program] of RUNS) {
-    // R has no setting for it; its program says so.
-    if (name === 'R') continue;
+    if (programOnPath([program]) === null && program === 'Rscript') continue;
     const { text } = recipesOf(address, address).find(
       (each: { name: string }) => each.name === name,
     );
@@ -148,14 +246,84 @@ t.test('programs hold any code, and lose no digit', async (t) => {
   t.match(programs['typescript'], 'context.source');
   t.match(programs['r'], 'na.strings = character(0)');
   t.match(programs['curl'], '--fail-with-body');
+  t.match(programs['power-query'], '{"mid", type number}');
+  t.match(programs['power-query'], '"en-US"', 'a decimal comma of the computer changes no number');
+  t.match(programs['power-query'], 'Json.Document(Answer)[detail]');
 });
 
-t.test('the picture of the chart is a PNG', async (t) => {
-  const { page, show } = await explorer.open(t);
-  await show(VIEW);
-  const file = await saved(page, 'PNG of the chart');
-  const bytes = await readFile(await file.path());
-  t.equal(bytes.subarray(1, 4).toString(), 'PNG');
-  t.ok(bytes.readUInt32BE(16) > 1_000, 'its width');
-  t.match(file.suggestedFilename(), /\.png$/);
-});
+/** Records the texts that the page writes on any canvas. */
+const RECORD = `globalThis.written = [];
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
+    written.push(text);
+    return fillText.call(this, text, ...others);
+  };`;
+
+t.test(
+  'the picture of the chart says what the page says, on white, at twice the size',
+  async (t) => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { page, show } = await explorer.open(t, { colorScheme });
+      await show('price=nickel/CP-NI-0002&price=nickel/CP-NI-0003&currency=EUR&from=2026-01-01');
+      await page.evaluate(RECORD);
+      const file = await saved(page, 'PNG of the chart');
+      t.equal(file.suggestedFilename(), 'CP-NI-0002_CP-NI-0003.png');
+      const bytes = await readFile(await file.path());
+      t.equal(bytes.subarray(1, 4).toString(), 'PNG');
+      t.equal(bytes.readUInt32BE(16), 2 * (1_000 + 2 * 20), 'its width');
+      const texts = String(await page.evaluate('written.join(" ")'));
+      const names = await page.locator('.readout th bdi').allInnerTexts();
+      t.equal(names.length, 2);
+      for (const name of names) t.match(texts, `: ${name}, EUR/t`, 'the whole name with its unit');
+      t.match(texts, 'VAT 13% included');
+      t.match(texts, 'exchange rates: SAMPLE');
+      t.match(texts, 'in EUR');
+      t.match(texts, 'premium');
+      const corner = (await page.evaluate(
+        `(async (base64) => {
+        const bytes = Uint8Array.from(atob(base64), (each) => each.charCodeAt(0));
+        const bitmap = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
+        const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+        const pen = canvas.getContext('2d');
+        pen.drawImage(bitmap, 0, 0);
+        return [...pen.getImageData(3, 3, 1, 1).data];
+      })('${bytes.toString('base64')}')`,
+      )) as number[];
+      t.same(corner, [255, 255, 255, 255], `${colorScheme}: white`);
+    }
+  },
+);
+
+t.test(
+  'a citation has name, code, revision, date, source and a link to the same numbers',
+  async (t) => {
+    const { page, show } = await explorer.open(t);
+    await show('code=CP-NI-0003&market=nickel');
+    const text = await page.locator('.cite').innerText();
+    const name = await page.locator('h1 bdi').innerText();
+    const answer = await fetch(`${explorer.address}/v3/prices/nickel?codes=CP-NI-0003`, {
+      headers: { 'x-api-key': explorer.key },
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: an answer that other tests check
+    const { $metadata, data } = (await answer.json()) as any;
+    t.match(text, `${name} (CP-NI-0003)`);
+    t.match(text, `value of ${data[0].lastAssessedAt}`);
+    t.match(text, `revision ${$metadata.revision}`);
+    t.match(text, 'Commodity Prices Service');
+    const [link = ''] = /https?:\S+$/.exec(text) ?? [];
+    const parts = new URLSearchParams(new URL(link).hash.slice(1));
+    t.equal(parts.get('asOf'), $metadata.asOf);
+    t.equal(parts.get('code'), 'CP-NI-0003');
+    await page.getByRole('button', { name: 'Copy citation' }).click();
+    await page.getByText('Copied').waitFor();
+    await show(VIEW);
+    await page.evaluate(
+      'navigator.clipboard.writeText = async (text) => { globalThis.text = text; }',
+    );
+    await page.getByRole('button', { name: 'Copy citation' }).click();
+    await page.getByText('Copied').waitFor();
+    const lines = String(await page.evaluate('globalThis.text')).split('\n');
+    t.equal(lines.length, 2, 'one line for each price of a chart');
+    t.match(lines[1], 'CP-NI-0003');
+  },
+);

@@ -1,11 +1,11 @@
 // The chart with its read-out. Pointer and keyboard move a cursor, which screen readers announce.
 import { draw } from '../chart.js';
-import { dateOf, minuteOf } from '../dates.js';
+import { dateOf } from '../dates.js';
 import { linkTo } from '../link.js';
 import { SampleMark } from '../notices.js';
 import { indexed, lineOf, strokeOf } from '../series.js';
 import { NOTHING, unitText } from '../texts.js';
-import { Component, createRef, darkSetting, html } from '../ui.js';
+import { createRef, Day, darkSetting, Fitted, figure, html, Kind, Later } from '../ui.js';
 
 /** Cursor steps by key, in days of the chart. */
 const STEPS = {
@@ -24,17 +24,23 @@ const LABEL_LENGTH = 18;
 const shortened = (text) =>
   text.length > LABEL_LENGTH ? `${text.slice(0, LABEL_LENGTH - 1)}…` : text;
 
-/** Colours of the page for the canvas. */
-function themeOf(element) {
+/**
+ * Colours of the page for the canvas.
+ * @param isDark the theme, by default that of the screen
+ */
+function themeOf(element, isDark = darkSetting.matches) {
+  element.classList.toggle('light-colours', !isDark);
   const style = getComputedStyle(element);
   const read = (name) => style.getPropertyValue(name).trim();
-  return {
+  const theme = {
     ink: read('--ink'),
     quiet: read('--quiet'),
     line: read('--line'),
     panel: read('--panel'),
     band: Number(read('--band')),
   };
+  element.classList.remove('light-colours');
+  return theme;
 }
 
 /** The value of a price at the cursor, for screen readers. */
@@ -46,45 +52,20 @@ const spoken = (record, point) => {
   return `${record.code}: mid ${point.mid}${range} ${unit}${corrected}`;
 };
 
-/**
- * The value that a correction replaced. It is requested when the cursor rests on the point, and
- * only for values as published, which are comparable with it.
- */
-class Replaced extends Component {
-  state = { corrections: null };
+const replaced = async () => (await import('./replaced.js')).Replaced;
 
-  componentDidMount() {
-    if (!this.props.isPublished) return;
-    this.timer = setTimeout(() => this.find(), 200);
-  }
-
-  componentWillUnmount() {
-    clearTimeout(this.timer);
-    this.isGone = true;
-  }
-
-  async find() {
-    const { market, code, point, asOf } = this.props;
-    const { date } = point;
-    const count = Number(point.corrections);
-    try {
-      const { correctionsOf } = await import('../history.js');
-      const found = await correctionsOf({ market, code, from: date, to: date, asOf, count });
-      if (!this.isGone) this.setState(found);
-    } catch {
-      // Shows only the number of corrections.
-    }
-  }
-
-  render({ point }, { corrections }) {
-    const times = point.corrections === '1' ? 'corrected' : `corrected ${point.corrections} times`;
-    if (!corrections || corrections.length === 0) return html`<span class="mark">${times}</span>`;
-    const [{ before, recordedAt }] = corrections;
-    return html`<span class="mark">${times}: replaced <del>${before.mid}</del> on ${minuteOf(recordedAt)}</span>`;
-  }
-}
-
-const ReadOutRow = ({ entry, among, place, point, isAtCursor, view, app, isOnly }) => {
+const ReadOutRow = ({
+  entry,
+  among,
+  place,
+  point,
+  change,
+  lacking,
+  isAtCursor,
+  view,
+  app,
+  isOnly,
+}) => {
   const { market, record } = entry;
   const { stroke, dash } = strokeOf(place, darkSetting.matches);
   const isPublished = !view.currency && !view.unit && !view.average;
@@ -92,7 +73,13 @@ const ReadOutRow = ({ entry, among, place, point, isAtCursor, view, app, isOnly 
     (each) => each.market !== market || each.code.toLowerCase() !== record.code.toLowerCase(),
   );
   const page = linkTo({ ...view, prices: [], market, code: record.code, filters: {} });
-  const value = (name) => point?.[name] ?? (isAtCursor && name === 'mid' ? 'no price' : NOTHING);
+  const value = (name) => {
+    const text = point?.[name];
+    if (text !== null && text !== undefined) return figure(text);
+    if (name !== 'mid') return NOTHING;
+    if (point?.conversionReason === 'no-rate') return 'no rate';
+    return isAtCursor ? 'no price' : NOTHING;
+  };
   return html`
     <tr>
       <td class="swatch">
@@ -103,11 +90,15 @@ const ReadOutRow = ({ entry, among, place, point, isAtCursor, view, app, isOnly 
       </td>
       <th scope="row" class="wide">
         <a class="plain" href=${page}><bdi>${record.name}</bdi></a>
+        <${Kind} record=${record} />
         <${SampleMark} record=${record} among=${among} />
+        ${lacking && html`<span class="mark">no rate yet for ${lacking}</span>`}
         ${
           point &&
           point.corrections !== '0' &&
-          html`<${Replaced}
+          html`<${Later}
+            load=${replaced}
+            app=${app}
             key=${[record.code, point.date, point.corrections, view.asOf, isPublished].join(' ')}
             market=${market}
             code=${record.code}
@@ -118,12 +109,18 @@ const ReadOutRow = ({ entry, among, place, point, isAtCursor, view, app, isOnly 
         }
       </th>
       <td class="code">${record.code}</td>
-      <td class="number">${value('low')}</td>
-      <td class="number strong">${value('mid')}</td>
-      <td class="number">${value('high')}</td>
-      <td class="unit">${unitText(record)}</td>
-      <td class="date">${point?.date ?? NOTHING}</td>
-      <td>
+      <td class="number" data-label="Low">${value('low')}</td>
+      <td class="number strong" data-label="Mid">${value('mid')}</td>
+      <td class="number" data-label="High">${value('high')}</td>
+      <td class="unit">${unitText(record)} ${change && html`<span class="base">${change}</span>`}</td>
+      <td class="date">
+        ${
+          isAtCursor || view.to || !point
+            ? (point?.date ?? NOTHING)
+            : html`<${Day} date=${point.date} frequency=${record.frequency} asOf=${view.asOf} />`
+        }
+      </td>
+      <td class="remove">
         ${
           !isOnly &&
           html`<button
@@ -141,12 +138,20 @@ const ReadOutRow = ({ entry, among, place, point, isAtCursor, view, app, isOnly 
 };
 
 /** The values of each price at the cursor, or its newest values. */
-const ReadOut = ({ entries, day, view, app, isRead }) => {
+const ReadOut = ({ entries, comparing, day, view, app, isRead }) => {
   const date = day === null ? null : dateOf(day);
-  const pointOf = (entry) => (date === null ? entry.newest() : entry.pointOf(date));
+  const pair = comparing?.pairOf(entries, view.compare).pair;
+  // The newest value that could be converted; a later day without a rate is named beside it.
+  const pointOf = (entry) =>
+    date === null ? (entry.newestWithRate() ?? entry.newest()) : entry.pointOf(date);
+  const lackingOf = (entry) => {
+    if (date !== null) return null;
+    const newest = entry.newest();
+    return newest?.mid === null && entry.newestWithRate() ? newest.date : null;
+  };
   return html`
     <div class="scroll" tabindex="0" role="region" aria-label="Values at the cursor">
-      <table class="list readout">
+      <table class="list readout stack">
         <thead>
           <tr>
             <th scope="col"><span class="hidden">Line</span></th>
@@ -169,6 +174,8 @@ const ReadOut = ({ entries, day, view, app, isRead }) => {
                 among=${entries.map(({ record }) => record)}
                 place=${place}
                 point=${isRead ? pointOf(entry) : undefined}
+                change=${isRead && view.compare === 'year' && comparing?.yearText(entry, pointOf(entry))}
+                lacking=${isRead ? lackingOf(entry) : null}
                 isAtCursor=${isRead && date !== null}
                 view=${view}
                 app=${app}
@@ -176,6 +183,7 @@ const ReadOut = ({ entries, day, view, app, isRead }) => {
               />
             `,
           )}
+          ${isRead && pair && html`<${comparing.PairRow} pair=${pair} compare=${view.compare} date=${date} />`}
         </tbody>
       </table>
     </div>
@@ -188,11 +196,12 @@ const ReadOut = ({ entries, day, view, app, isRead }) => {
  *   `newest()` (exact points)
  * @param isRead true once the exact points are parsed, which happens after the first paint
  */
-export class ChartView extends Component {
-  state = { day: null, notes: [] };
+export class ChartView extends Fitted {
+  state = { ...this.state, day: null, notes: [] };
   place = createRef();
 
   componentDidMount() {
+    super.componentDidMount();
     this.redraw();
     this.watcher = new ResizeObserver(([{ contentRect }]) => {
       if (Math.round(contentRect.width) !== this.width) this.redraw();
@@ -203,11 +212,12 @@ export class ChartView extends Component {
 
   componentDidUpdate({ entries, view }) {
     const now = this.props.view;
-    const isSame = ['index', 'log', 'bands'].every((name) => view[name] === now[name]);
+    const isSame = ['index', 'log', 'bands', 'compare'].every((name) => view[name] === now[name]);
     if (entries !== this.props.entries || !isSame) this.redraw();
   }
 
   componentWillUnmount() {
+    super.componentWillUnmount();
     this.watcher.disconnect();
     darkSetting.removeEventListener('change', this.repaint);
     this.chart?.destroy();
@@ -219,14 +229,31 @@ export class ChartView extends Component {
     this.forceUpdate();
   };
 
-  /** The lines on the scale of the view, and notes on values that cannot be drawn. */
-  lines() {
-    const { entries, view } = this.props;
+  /** The lines of a picture with their full names, and its colours. */
+  picture = (isDark) => {
+    const element = this.place.current;
+    const theme = themeOf(element, isDark);
+    return { lines: this.lines(isDark, theme.ink, true).lines, theme };
+  };
+
+  /**
+   * The lines on the scale of the view, and notes on values that cannot be drawn.
+   * @param isNamed true for names at the ends of lines on a narrow screen too
+   */
+  lines(isDark = darkSetting.matches, ink = themeOf(this.place.current).ink, isNamed = false) {
+    const { entries, view, comparing } = this.props;
     const notes = [];
     const isNarrow = this.width < 500;
     const lines = entries.flatMap((entry, place) => {
+      if (entry.record.series.length === 0) {
+        const { code, lastAssessedAt } = entry.record;
+        notes.push(
+          `${code} has no value in this range; its newest is of ${lastAssessedAt ?? NOTHING}.`,
+        );
+        return [];
+      }
       const line = lineOf(entry.record, view.average);
-      const scaled = view.index ? indexed(line) : line;
+      const scaled = this.scaled(line, entry);
       if (scaled === null) {
         notes.push(`${line.code} has no index: its first value here is missing or not above zero.`);
         return [];
@@ -234,10 +261,24 @@ export class ChartView extends Component {
       if (view.log && scaled.mid.some((each) => each !== null && each <= 0)) {
         notes.push(`${line.code} has values that are not above zero; a log scale leaves them out.`);
       }
-      const text = isNarrow ? String(place + 1) : shortened(line.label);
-      return [{ ...scaled, ...strokeOf(place, darkSetting.matches), text }];
+      const text = isNarrow && !isNamed ? String(place + 1) : shortened(line.label);
+      return [{ ...scaled, ...strokeOf(place, isDark), text }];
     });
+    const { pair, why } = comparing?.pairOf(entries, view.compare) ?? {};
+    if (why) notes.push(why);
+    if (pair) {
+      const line = comparing.lineOfPair(pair, view.compare);
+      if (line.days.length > 0) lines.push({ ...line, stroke: ink, text: line.label });
+      else notes.push('The two prices have no day in common.');
+    }
     return { lines, notes };
+  }
+
+  /** The line of a price on the scale of the view; null if it has no index. */
+  scaled(line, { record, before }) {
+    const { view, comparing } = this.props;
+    if (view.compare === 'year') return comparing.lineOfYear(line, record, before);
+    return view.index ? indexed(line) : line;
   }
 
   redraw() {
@@ -261,7 +302,7 @@ export class ChartView extends Component {
     element.chart = this.chart;
     this.at = null;
     this.setState({ day: null, notes });
-    this.props.onDrawn?.(this.chart);
+    this.props.onDrawn?.({ picture: this.picture });
   }
 
   move = (event) => {
@@ -286,12 +327,16 @@ export class ChartView extends Component {
     return `${date}. ${each.join('. ')}`;
   }
 
-  render({ entries, view, app, isRead }, { day, notes }) {
+  render({ entries, comparing, view, app, isRead }, { day, notes, isPhone }) {
     const days = this.chart?.days ?? [];
+    const readOut = html`
+      <${ReadOut} key="read" entries=${entries} comparing=${comparing} day=${day} view=${view} app=${app} isRead=${isRead} />
+    `;
     return html`
-      <${ReadOut} entries=${entries} day=${day} view=${view} app=${app} isRead=${isRead} />
+      ${!isPhone && readOut}
       ${notes.map((note) => html`<p class="note" role="status">${note}</p>`)}
       <div
+        key="chart"
         class="chart"
         ref=${this.place}
         tabindex="0"
@@ -303,6 +348,7 @@ export class ChartView extends Component {
         aria-valuetext=${this.spoken()}
         onKeyDown=${this.move}
       />
+      ${isPhone && readOut}
     `;
   }
 }

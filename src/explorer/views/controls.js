@@ -1,7 +1,7 @@
 // The controls of a chart: its range, its scale, and the currency and unit of its prices.
 import { askJson } from '../api.js';
 import { dateOf, dayOf, isDate, monthsFrom, today } from '../dates.js';
-import { PERIODS } from '../link.js';
+import { addressOf, PERIODS } from '../link.js';
 import { Loaded } from '../loaded.js';
 import { classes, html } from '../ui.js';
 
@@ -11,6 +11,7 @@ const PRESETS = [
   ['3M', '3 months', 3],
   ['6M', '6 months', 6],
   ['1Y', '1 year', 12],
+  ['2Y', '2 years', 24],
   ['3Y', '3 years', 36],
   ['5Y', '5 years', 60],
 ];
@@ -59,36 +60,86 @@ const Switch = ({ name, isOn, change }) => html`
   <button type="button" aria-pressed=${isOn ? 'true' : 'false'} onClick=${change}>${name}</button>
 `;
 
+const Option = ({ id, text, value }) =>
+  html`<option value=${id} selected=${id === value}>${text}</option>`;
+
+/** @param options pairs of a value and its text, or of a group and its options */
 const Choice = ({ name, value, none, options, change }) => html`
   <label class="field">
     ${name}${' '}
     <select onChange=${(event) => change(event.target.value || null)}>
       <option value="" selected=${value === null}>${none}</option>
-      ${options.map(([each, text]) => html`<option value=${each} selected=${each === value}>${text}</option>`)}
+      ${options.map(([each, inside]) =>
+        typeof inside === 'string'
+          ? html`<${Option} id=${each} text=${inside} value=${value} />`
+          : html`<optgroup label=${each}>
+              ${inside.map(([id, text]) => html`<${Option} id=${id} text=${text} value=${value} />`)}
+            </optgroup>`,
+      )}
     </select>
   </label>
 `;
 
+/** The settings of a view as text, for the folded controls. */
+export function settingsText({ from, to, currency, unit, average, asOf }) {
+  const range = from || to ? `${from ?? '…'} to ${to ?? 'now'}` : null;
+  const parts = [
+    range,
+    currency,
+    unit && `per ${unit}`,
+    average && `${average} averages`,
+    asOf && `as of ${asOf.slice(0, 10)}`,
+  ];
+  return parts.filter(Boolean).join(', ');
+}
+
+/** Comparisons by their part of a link. */
+const COMPARISON_TEXTS = [
+  ['spread', 'Spread: first − second'],
+  ['ratio', 'Ratio: first ÷ second'],
+  ['year', 'Change over a year'],
+];
+
+const hasOption = (inside, value) =>
+  typeof inside !== 'string' && inside.some(([each]) => each === value);
+
 /** Adds a value of the link that the list lacks. */
 const withOwn = (options, value) =>
-  value === null || options.some(([each]) => each === value)
+  value === null || options.some(([each, inside]) => each === value || hasOption(inside, value))
     ? options
     : [...options, [value, value]];
 
+/** Number of prices of a market whose currencies count as in use. */
+const QUOTED_MAX = 1_000;
+
+const quotedAddress = (market) =>
+  addressOf(`v3/prices/${encodeURIComponent(market)}`, [
+    ['format', 'rows'],
+    ['columns', 'currency'],
+    ['limit', QUOTED_MAX],
+  ]);
+
 /** @param newest the newest date of the prices, or null */
 export class Controls extends Loaded {
-  /** The lists are the same for every view. */
-  keyOf() {
-    return '';
+  /** The currencies in use are those of the markets of the chart. */
+  keyOf({ view }) {
+    return [...new Set(view.prices.map(({ market }) => market))].sort().join(' ');
   }
 
-  async load(_props, signal) {
-    const [currencies, units] = await Promise.all([
+  async load(props, signal) {
+    const markets = this.keyOf(props).split(' ');
+    const [currencies, units, ...quoted] = await Promise.all([
       askJson('v3/reference/currencies', signal),
       askJson('v3/reference/units', signal),
+      ...markets.map((market) => askJson(quotedAddress(market), signal)),
     ]);
+    const used = new Set(quoted.flat().map(({ currency }) => currency));
+    const options = currencies.data.map(({ iso, name }) => [iso, `${iso}  ${name}`]);
     return {
-      currencies: currencies.data.map(({ iso, name }) => [iso, `${iso}  ${name}`]),
+      currencies: [
+        ['In use here', options.filter(([iso]) => used.has(iso))],
+        ['Others', options.filter(([iso]) => !used.has(iso))],
+      ].filter(([, group]) => group.length > 0),
       units: units.data
         .filter(({ dimension }) => dimension !== 'percent')
         .map(({ symbol, name }) => [symbol ?? name, symbol ? `${symbol}  ${name}` : name]),
@@ -129,6 +180,13 @@ export class Controls extends Loaded {
             none="As published"
             options=${PERIODS.map((each) => [each, `of each ${each}`])}
             change=${(average) => change({ average })}
+          />
+          <${Choice}
+            name="Compare"
+            value=${view.compare}
+            none="Prices as they are"
+            options=${COMPARISON_TEXTS}
+            change=${(compare) => change({ compare })}
           />
           <label class=${classes('field', view.asOf && 'past')}>
             As of${' '}

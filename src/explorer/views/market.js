@@ -1,10 +1,12 @@
 // A market: its filters with counts, and its prices with their newest values.
-import { askJson, askText, exact } from '../api.js';
-import { linkTo, listRequest, PRICES_MAX } from '../link.js';
+import { askJson, askText, exact, onForget } from '../api.js';
+import { endOf, minuteOf } from '../dates.js';
+import { addressOf, linkTo, listRequest, PRICES_MAX } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { Failed, OldNote, RefusalNote, SampleMark, SampleNote, Warnings } from '../notices.js';
+import { Failed, OldNote, RefusalNote, Remarks, SampleMark } from '../notices.js';
 import { counted, isPayable, NOTHING, placeText, unitText } from '../texts.js';
-import { Change, html } from '../ui.js';
+import { Change, Day, figure, html, Kind } from '../ui.js';
+import { Colours } from './colours.js';
 
 /** Number of prices on a page. */
 const PAGE = 100;
@@ -28,7 +30,31 @@ function toggled(filters, name, value) {
   return after.length > 0 ? { ...others, [name]: after } : others;
 }
 
-const Filter = ({ name, values, chosen, toggle }) => html`
+/** The member of a record that a filter selects by: `priceCategories` → `priceCategory`. */
+const fieldOf = (filter) => filter.replace(/ies$/, 'y').replace(/s$/, '');
+
+/** Number of prices of a market up to which the page counts by itself. */
+const COUNTED_MAX = 2_000;
+
+const isIn = (chosen, value) =>
+  chosen.some((each) => each.toLowerCase() === String(value).toLowerCase());
+
+/**
+ * The number of prices for each value of a filter, among the prices that the other filters select.
+ * @param rows one object for each price, with the value of each filter
+ */
+function countsOf(rows, filters, name) {
+  const others = Object.entries(filters).filter(([other]) => other !== name);
+  const counts = new Map();
+  for (const row of rows) {
+    if (!others.every(([other, chosen]) => isIn(chosen, row[fieldOf(other)]))) continue;
+    const value = row[fieldOf(name)];
+    counts.set(value, (counts.get(value) ?? 0) + 1);
+  }
+  return counts;
+}
+
+const Filter = ({ name, values, counts, chosen, toggle }) => html`
   <details open=${chosen.length > 0 || (values.length <= 6 && !narrow.matches)}>
     <summary>
       ${titleOf(name)}${' '}
@@ -44,7 +70,7 @@ const Filter = ({ name, values, chosen, toggle }) => html`
                 checked=${chosen.includes(value.name)}
                 onChange=${() => toggle(name, value.name)}
               />
-              <bdi>${value.name}</bdi> <span class="count">${value.prices}</span>
+              <bdi>${value.name}</bdi> <span class="count">${counts === null ? value.prices : (counts.get(value.name) ?? 0)}</span>
             </label>
           </li>
         `,
@@ -53,14 +79,25 @@ const Filter = ({ name, values, chosen, toggle }) => html`
   </details>
 `;
 
-/** The filters of a market, requested once. The counts cover the whole market. */
+/**
+ * The filters of a market. The count of a value is that of the prices that the other filters
+ * select. In a very large market the counts cover the whole market of today.
+ */
 class Filters extends Loaded {
-  keyOf({ market }) {
-    return market;
+  keyOf({ market, view }) {
+    return `${market} ${view.asOf}`;
   }
 
-  async load({ market }, signal) {
-    return (await askJson(`v3/prices/${market}/filters`, signal)).data;
+  async load({ market, prices, view }, signal) {
+    const { data: filters } = await askJson(`v3/prices/${market}/filters`, signal);
+    const fields = Object.keys(filters).map(fieldOf);
+    if (prices > COUNTED_MAX) return { filters, rows: null };
+    const address = addressOf(`v3/prices/${market}`, [
+      ['format', 'rows'],
+      ['columns', fields.join(',')],
+      ['asOf', view.asOf && endOf(view.asOf)],
+    ]);
+    return { filters, rows: await askJson(address, signal) };
   }
 
   toggle = (name, value) => {
@@ -69,13 +106,14 @@ class Filters extends Loaded {
   };
 
   render({ view, app }, { data, error }) {
-    const filters = Object.entries(data ?? {}).filter(
+    const rows = data?.rows ?? null;
+    const filters = Object.entries(data?.filters ?? {}).filter(
       ([name, values]) => values.length > 1 || view.filters[name],
     );
     return html`
       <aside class="panel filters" aria-label="Filters">
         <div class="row spread">
-          <h2>Filters ${view.asOf && html`<span class="quiet small">counts of today</span>`}</h2>
+          <h2>Filters ${view.asOf && data && rows === null && html`<span class="quiet small">counts of today</span>`}</h2>
           ${
             Object.keys(view.filters).length > 0 &&
             html`<button type="button" onClick=${() => app.change({ filters: {} })}>Clear</button>`
@@ -88,6 +126,7 @@ class Filters extends Loaded {
               key=${name}
               name=${name}
               values=${values}
+              counts=${rows && countsOf(rows, view.filters, name)}
               chosen=${view.filters[name] ?? []}
               toggle=${this.toggle}
             />
@@ -99,14 +138,19 @@ class Filters extends Loaded {
 }
 
 /** The newest value, or the reason for a missing one. */
-const midText = (latest) => (latest ? (latest.mid ?? 'no rate') : NOTHING);
+const midText = (latest) => {
+  if (!latest) return NOTHING;
+  return latest.mid === null
+    ? html`no rate <span class="base">yet for ${latest.date}</span>`
+    : figure(latest.mid);
+};
 
 const Row = ({ market, record, records, view, isChosen, choose }) => {
   const { latest } = record.summary;
   const price = { ...view, filters: {}, market: null, prices: [{ market, code: record.code }] };
   return html`
     <tr class=${isChosen ? 'chosen' : ''}>
-      <td>
+      <td class="tick">
         <input
           type="checkbox"
           aria-label=${`Choose ${record.code}`}
@@ -117,21 +161,27 @@ const Row = ({ market, record, records, view, isChosen, choose }) => {
       <td class="code further">${record.code}</td>
       <th scope="row" class="wide">
         <a href=${linkTo(price)}><bdi>${record.name}</bdi></a>
-        <${SampleMark} record=${record} among=${records} />
+        <${Kind} record=${record} /><${SampleMark} record=${record} among=${records} />
       </th>
       <td class="place further">${placeText(record)}</td>
       <td class="further">${record.frequency?.name}</td>
       <td class="number strong">${midText(latest)}</td>
       <td class="unit">${unitText(record)}</td>
-      <td class="number"><${Change} summary=${record.summary} span="month" isPoints=${isPayable(record)} /></td>
-      <td class="date">${record.lastAssessedAt ?? NOTHING}</td>
+      <td class="number" data-label="Month"><${Change} summary=${record.summary} span="month" isPoints=${isPayable(record)} /></td>
+      <td class="date">
+        <${Day} date=${record.lastAssessedAt} frequency=${record.frequency} asOf=${view.asOf} />
+      </td>
     </tr>
   `;
 };
 
+/** The chosen codes of each market, which a reader finds again on the way back from a chart. */
+const ticks = new Map();
+onForget(() => ticks.clear());
+
 /** The prices of a market that match the filters, a hundred per page. */
 class List extends Loaded {
-  chosen = [];
+  chosen = ticks.get(this.props.market) ?? [];
 
   keyOf({ view }) {
     return listRequest(view, PAGE, null);
@@ -164,11 +214,14 @@ class List extends Loaded {
   choose = (code) => {
     const has = this.chosen.includes(code);
     if (!has && this.chosen.length >= PRICES_MAX) this.setState({ isFull: true });
-    else {
-      this.chosen = has ? this.chosen.filter((each) => each !== code) : [...this.chosen, code];
-      this.setState({ isFull: false });
-    }
+    else this.keep(has ? this.chosen.filter((each) => each !== code) : [...this.chosen, code]);
   };
+
+  keep(chosen) {
+    this.chosen = chosen;
+    ticks.set(this.props.market, chosen);
+    this.setState({ isFull: false });
+  }
 
   Bar() {
     const { market, view } = this.props;
@@ -181,6 +234,7 @@ class List extends Loaded {
             ? html`<span class="bad">At most ${PRICES_MAX} prices fit one chart; take one out first.</span>`
             : html`<span>${counted(prices.length, 'price')} chosen</span>`
         }
+        <button type="button" onClick=${() => this.keep([])}>Clear</button>
         <a class="button main" href=${link}>Show chart</a>
       </div>
     `;
@@ -190,7 +244,7 @@ class List extends Loaded {
     const { market, view } = this.props;
     return html`
       <div class="scroll" tabindex="0" role="region" aria-label="Prices">
-        <table class="list">
+        <table class="list market stack">
           <thead>
             <tr>
               <th scope="col"><span class="hidden">Choose</span></th>
@@ -233,12 +287,11 @@ class List extends Loaded {
     return html`
       <section class=${`panel flush ${isBusy ? 'stale' : ''}`} aria-busy=${isBusy ? 'true' : 'false'}>
         ${isOld && !isLoading && html`<${OldNote} />`}
-        <${Warnings} warnings=${data.warnings} />
-        <${SampleNote} records=${data.records} />
+        <${Remarks} records=${data.records} warnings=${data.warnings} />
         ${
           data.records.length === 0
             ? html`<p class="empty">
-                No price ${isFiltered ? 'passes these filters' : 'is here yet'}.
+                ${emptyText(isFiltered, this.props.view.asOf)}
                 ${isFiltered && html`<button type="button" onClick=${() => app.change({ filters: {} })}>Clear filters</button>`}
               </p>`
             : this.table(data)
@@ -249,6 +302,13 @@ class List extends Loaded {
       </section>
     `;
   }
+}
+
+/** The reason for an empty list. */
+function emptyText(isFiltered, asOf) {
+  const time = asOf && minuteOf(endOf(asOf));
+  if (isFiltered) return `No price passes these filters${asOf ? ` at ${time}` : ''}. `;
+  return asOf ? `The service had no price of this market at ${time}.` : 'No price is here yet.';
 }
 
 /** A market with its filters and prices. */
@@ -268,7 +328,7 @@ export const MarketView = ({ app, view, markets }) => {
         market.authorized
           ? html`
               <div class="columns">
-                <${Filters} key=${`f ${market.slug}`} app=${app} view=${view} market=${market.slug} />
+                <${Filters} key=${`f ${market.slug}`} app=${app} view=${view} market=${market.slug} prices=${market.prices} />
                 <${List} key=${market.slug} app=${app} view=${view} market=${market.slug} />
               </div>
             `
@@ -279,6 +339,7 @@ export const MarketView = ({ app, view, markets }) => {
               </p>
             </div>`
       }
+      <${Colours} />
     </div>
   `;
 };

@@ -4,30 +4,35 @@ import { askText, exact } from '../api.js';
 import { dateOf, dayOf, endOf, monthsFrom } from '../dates.js';
 import { addressOf, EMPTY, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { SampleMark, SampleNote } from '../notices.js';
+import { Remarks, SampleMark } from '../notices.js';
 import { lineOf } from '../series.js';
-import { isPayable, NOTHING, unitText } from '../texts.js';
-import { Change, Component, html } from '../ui.js';
+import { isPayable, unitText } from '../texts.js';
+import { Change, Component, Day, figure, html, Kind } from '../ui.js';
+import { Colours } from './colours.js';
 
 const WIDTH = 132;
 const HEIGHT = 30;
 const EDGE = 2;
 
-/** The SVG path of a line, interrupted at each gap. */
-function pathOf({ days, mid, missing }) {
-  const known = mid.filter((each) => each !== null);
+/**
+ * The SVG path of a line, interrupted at each gap. All markets share the days of the axis, so a
+ * line ends where its data end.
+ * @param last the last day of the axis
+ */
+function pathOf({ days, mid, missing }, last) {
+  const first = monthsFrom(last, -12);
+  const known = mid.filter((each, at) => each !== null && days[at] >= first);
   if (known.length < 2) return '';
   const [least, most] = [Math.min(...known), Math.max(...known)];
-  const [first, last] = [days[0], days.at(-1)];
   const gaps = new Set(missing);
-  const x = (day) => EDGE + ((day - first) / (last - first || 1)) * (WIDTH - 2 * EDGE);
+  const x = (day) => EDGE + ((day - first) / (last - first)) * (WIDTH - 2 * EDGE);
   const y = (value) => EDGE + (1 - (value - least) / (most - least || 1)) * (HEIGHT - 2 * EDGE);
   let path = '';
   let pen = 'M';
   for (let at = 0; at < days.length; at += 1) {
     const isAfterGap = at > 0 && missing.length > 0 && hasGap(gaps, days[at - 1], days[at]);
     if (mid[at] === null || isAfterGap) pen = 'M';
-    if (mid[at] === null) continue;
+    if (mid[at] === null || days[at] < first) continue;
     path += `${pen}${x(days[at]).toFixed(1)} ${y(mid[at]).toFixed(1)}`;
     pen = 'L';
   }
@@ -39,10 +44,10 @@ function hasGap(gaps, from, to) {
   return false;
 }
 
-/** The line of a record over its series. */
-const Sparkline = ({ record }) => html`
+/** The line of a record over the year to the last day of the axis. */
+const Sparkline = ({ record, last }) => html`
   <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" width=${WIDTH} height=${HEIGHT} aria-hidden="true">
-    <path d=${pathOf(lineOf(record, null))} />
+    <path d=${pathOf(lineOf(record, null), last)} />
   </svg>
 `;
 
@@ -85,11 +90,12 @@ class MarketOverview extends Loaded {
     return record && { record, latest: exact(text).data.find(({ code }) => code === record.code) };
   }
 
-  render({ market, asOf, among }, { data, isLoading, error }) {
+  render({ market, asOf, among, last }, { data, isLoading, error }) {
     const { slug, name, prices } = market;
     const record = data?.record;
     const summary = data?.latest.summary;
     const latest = summary?.latest;
+    const isUnknown = asOf && !record && !isLoading && !error;
     const price = record && { ...EMPTY, prices: [{ market: slug, code: record.code }], asOf };
     return html`
       <tr class=${this.isOld() ? 'stale' : ''} aria-busy=${isLoading ? 'true' : 'false'}>
@@ -97,14 +103,13 @@ class MarketOverview extends Loaded {
         <td class="number count">${prices}</td>
         <td class="wide">
           ${record ? html`<a class="plain" href=${linkTo(price)}>${record.name}</a>` : ''}
-          ${record && html`<${SampleMark} record=${record} among=${among} />`}
+          ${record && html`<${Kind} record=${record} /><${SampleMark} record=${record} among=${among} />`}
+          ${isUnknown && html`<span class="quiet">nothing was loaded at that time</span>`}
           ${error && html`<span class="bad" role="alert">${error.message}</span>`}
           ${isLoading && !record && html`<span class="quiet">…</span>`}
         </td>
-        <td class="spark-cell">${record && html`<${Sparkline} record=${record} />`}</td>
-        <td class="number strong">
-          ${latest?.mid}
-        </td>
+        <td class="spark-cell">${record && html`<${Sparkline} record=${record} last=${last} />`}</td>
+        <td class="number strong">${latest && figure(latest.mid)}</td>
         <td class="unit">${record && unitText(record)}</td>
         <td class="number">
           ${record && html`<${Change} summary=${summary} span="month" isPoints=${isPayable(record)} />`}
@@ -112,7 +117,9 @@ class MarketOverview extends Loaded {
         <td class="number">
           ${record && html`<${Change} summary=${summary} span="year" isPoints=${isPayable(record)} />`}
         </td>
-        <td class="date latest">${latest?.date ?? NOTHING}</td>
+        <td class="date latest">
+          <${Day} date=${latest?.date} frequency=${record?.frequency} asOf=${asOf} />
+        </td>
       </tr>
     `;
   }
@@ -152,6 +159,8 @@ export class Overview extends Component {
     const among = Object.values(records);
     const open = markets.filter(({ authorized }) => authorized);
     const closed = markets.filter(({ authorized }) => !authorized);
+    const lastDates = open.flatMap((market) => lastKnown(market, view.asOf) ?? []).sort();
+    const last = lastDates.length > 0 ? dayOf(lastDates.at(-1)) : null;
     const isEmpty = open.length > 0 && open.every(({ prices }) => !prices);
     return html`
     <div>
@@ -162,7 +171,7 @@ export class Overview extends Component {
         open.length > 0 &&
         html`
           <section class="panel flush">
-            <${SampleNote} records=${among} />
+            <${Remarks} records=${among} />
             <div class="scroll" tabindex="0" role="region" aria-label="Markets">
               <table class="list overview">
                 <thead>
@@ -170,7 +179,7 @@ export class Overview extends Component {
                     <th scope="col">Market</th>
                     <th scope="col" class="number">Prices${view.asOf && ' today'}</th>
                     <th scope="col" class="wide">Representative price</th>
-                    <th scope="col">One year</th>
+                    <th scope="col">Year to ${last && dateOf(last)}</th>
                     <th scope="col" class="number">Mid</th>
                     <th scope="col" class="unit">Unit</th>
                     <th scope="col" class="number">Month</th>
@@ -187,6 +196,7 @@ export class Overview extends Component {
                         market=${market}
                         asOf=${view.asOf}
                         among=${among}
+                        last=${last}
                         onRecord=${this.onRecord}
                       />
                     `,
@@ -198,6 +208,7 @@ export class Overview extends Component {
         `
       }
       ${closed.length > 0 && html`<${Closed} markets=${closed} />`}
+      <${Colours} />
     </div>
   `;
   }

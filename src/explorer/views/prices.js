@@ -1,66 +1,18 @@
 // The chosen prices: chart, receipts, table and downloads.
 
-import { askText, exact } from '../api.js';
+import { seriesOf } from '../answers.js';
 import { minuteOf } from '../dates.js';
 import { seriesRequests } from '../link.js';
 import { Loaded } from '../loaded.js';
-import {
-  Failed,
-  joinedWarnings,
-  OldNote,
-  SampleNote,
-  SampleRatesNote,
-  Warnings,
-} from '../notices.js';
+import { Failed, OldNote, Remarks } from '../notices.js';
 import { counted } from '../texts.js';
-import { html, Later } from '../ui.js';
+import { Fitted, html, Later } from '../ui.js';
 import { ChartView } from './chart-view.js';
-import { Controls } from './controls.js';
-import { Receipt, Table } from './table.js';
+import { Controls, settingsText } from './controls.js';
+import { Table } from './table.js';
 
+const receipt = async () => (await import('./receipt.js')).Receipt;
 const takeAway = async () => (await import('./take-away.js')).TakeAway;
-
-const isOne = (code) => (record) => record.code.toLowerCase() === code.toLowerCase();
-
-/** A response whose exact numbers are parsed lazily, because the chart does not need them. */
-function answerOf(request, text) {
-  const { $metadata, data } = JSON.parse(text);
-  let read = null;
-  const exactly = () => {
-    read ??= exact(text).data;
-    return read;
-  };
-  return { ...request, $metadata, records: data, exactly };
-}
-
-/** A price for the chart, with its exact points by date. */
-function entryOf(answer, record) {
-  let points = null;
-  const series = () => answer.exactly().find(isOne(record.code)).series;
-  return {
-    market: answer.market,
-    record,
-    exactly: () => answer.exactly().find(isOne(record.code)),
-    pointOf: (date) => {
-      points ??= new Map(series().map((point) => [point.date, point]));
-      return points.get(date);
-    },
-    newest: () => series().at(-1),
-  };
-}
-
-/** The responses of a view, with the prices in the order of choice. */
-export async function seriesOf(view, signal) {
-  const requests = seriesRequests(view);
-  const texts = await Promise.all(requests.map(({ address }) => askText(address, signal)));
-  const answers = requests.map((request, index) => answerOf(request, texts[index]));
-  const entries = view.prices.flatMap(({ market, code }) => {
-    const answer = answers.find((each) => each.market === market);
-    const record = answer.records.find(isOne(code));
-    return record ? [entryOf(answer, record)] : [];
-  });
-  return { answers, entries };
-}
 
 /** Reports unknown codes as ignored parts of the link. */
 function ignoreUnknown(answers, ignore) {
@@ -71,6 +23,12 @@ function ignoreUnknown(answers, ignore) {
       ignore(`price=${market}/${codes[index]}`, detail);
     }
   }
+}
+
+/** The warnings of a view; equal ones of several markets are one. */
+async function warningsOf(answers) {
+  if (answers.length === 1) return answers[0].$metadata.warnings;
+  return (await import('../warnings.js')).joinedWarnings(answers);
 }
 
 /** Warnings with a note of their own. */
@@ -85,15 +43,41 @@ const newestOf = (entries) =>
 const titleOf = (entries) =>
   entries.length === 1 ? entries[0].record.name : counted(entries.length, 'price');
 
+const emptyRange = async () => (await import('./nothing.js')).EmptyRange;
+const notYet = async () => (await import('./nothing.js')).NotYet;
+
+/** The controls: above the chart, or on a phone behind it and folded. */
+class Settings extends Fitted {
+  render({ isAbove, view, ...props }, { isPhone }) {
+    if (isPhone === isAbove) return null;
+    const controls = html`<${Controls} view=${view} ...${props} />`;
+    if (!isPhone) return controls;
+    const chosen = settingsText(view);
+    return html`
+      <details class="fold">
+        <summary>Range, currency, unit, as of ${chosen && html`<span class="quiet">${chosen}</span>`}</summary>
+        ${controls}
+      </details>
+    `;
+  }
+}
+
+/** The remarks, beside the controls. */
+class RemarksBeside extends Fitted {
+  render({ isAbove, ...props }, { isPhone }) {
+    return isPhone === isAbove ? null : html`<${Remarks} ...${props} />`;
+  }
+}
+
 export class Prices extends Loaded {
   keyOf({ view }) {
-    return JSON.stringify(seriesRequests(view));
+    return JSON.stringify([seriesRequests(view), view.compare]);
   }
 
   async load({ view, app }, signal) {
     const data = await seriesOf(view, signal);
     ignoreUnknown(data.answers, app.ignore);
-    return { ...data, view };
+    return { ...data, warnings: await warningsOf(data.answers), view };
   }
 
   /**
@@ -122,34 +106,45 @@ export class Prices extends Loaded {
     return this.isOld() ? { ...this.state.data.view, index, log, bands } : view;
   }
 
+  nothing(view, answers) {
+    if (view.asOf === null) return html`<p class="empty">None of the chosen prices is here.</p>`;
+    const warnings = answers.flatMap(({ $metadata }) => $metadata.warnings);
+    return html`<${Later} key="time" load=${notYet} app=${this.props.app} asOf=${view.asOf} warnings=${warnings} />`;
+  }
+
   render({ app, view: chosen }, { data, at, error, isLoading, exact: read }) {
     if (error) return html`<${Failed} error=${error} again=${this.reload} />`;
     if (data === null) return html`<p class="panel quiet" role="status">Asking for prices…</p>`;
-    const { entries, answers } = data;
+    const { entries, answers, comparing } = data;
     const isOld = this.isOld();
     const view = this.viewOfData();
     const records = read?.data === data ? read.records : null;
-    const warnings = joinedWarnings(answers).filter(({ code }) => !SAID.includes(code));
+    const warnings = data.warnings.filter(({ code }) => !SAID.includes(code));
     const isEmpty = entries.length === 0;
+    const hasPoints = entries.some(({ record }) => record.series.length > 0);
+    const settings = { app, view: chosen, newest: newestOf(entries) };
+    const remarks = { records: entries.map(({ record }) => record), warnings };
     const isConverted = view.currency !== null || view.unit !== null;
     return html`
       ${isOld && !isLoading && html`<${OldNote} />`}
       <div class=${isLoading || isOld ? 'stale' : ''} aria-busy=${isLoading || isOld ? 'true' : 'false'}>
         <section class="panel">
           <h1><bdi>${isEmpty ? 'No prices' : titleOf(entries)}</bdi></h1>
-          <${Controls} app=${app} view=${chosen} newest=${newestOf(entries)} />
-          <${Warnings} warnings=${warnings} />
-          <${SampleNote} records=${entries.map(({ record }) => record)} />
-          <${SampleRatesNote} records=${entries.map(({ record }) => record)} />
+          <${Settings} isAbove=${true} ...${settings} />
+          <${RemarksBeside} isAbove=${true} ...${remarks} />
           ${
             isEmpty
-              ? html`<p class="empty">None of the chosen prices ${view.asOf ? 'was known at that time' : 'is here'}.</p>`
-              : html`<${ChartView} app=${app} view=${view} entries=${entries} isRead=${records !== null} onDrawn=${(
-                  chart,
-                ) => {
-                  this.chart = chart;
-                }} />`
+              ? this.nothing(view, answers)
+              : hasPoints
+                ? html`<${ChartView} app=${app} view=${view} entries=${entries} comparing=${comparing} isRead=${records !== null} onDrawn=${(
+                    chart,
+                  ) => {
+                    this.chart = chart;
+                  }} />`
+                : html`<${Later} key="range" load=${emptyRange} app=${app} entries=${entries} view=${view} />`
           }
+          <${Settings} isAbove=${false} ...${settings} />
+          <${RemarksBeside} isAbove=${false} ...${remarks} />
           <p class="quiet small">
             ${answers.map(
               ({ market, $metadata }) =>
@@ -158,10 +153,10 @@ export class Prices extends Loaded {
             Asked at ${at.toTimeString().slice(0, 8)}.
           </p>
         </section>
-        ${isConverted && records?.[0]?.conversion && html`<${Receipt} records=${records} />`}
-        ${!isEmpty && html`<${Later} load=${takeAway} app=${app} view=${view} answers=${answers} entries=${entries} chart=${() => this.chart} />`}
+        ${isConverted && records?.[0]?.conversion && html`<${Later} load=${receipt} app=${app} records=${records} />`}
+        ${hasPoints && html`<${Later} load=${takeAway} app=${app} view=${view} answers=${answers} entries=${entries} warnings=${warnings} picture=${(isDark) => this.chart.picture(isDark)} />`}
         ${
-          !isEmpty &&
+          hasPoints &&
           html`<section class="panel flush">
             <h2>Points</h2>
             ${records ? html`<${Table} records=${records} />` : html`<p class="quiet">Reading every digit…</p>`}

@@ -1,84 +1,17 @@
 // The record of one price: its attributes, its specification and its corrections, with its chart.
 
-import { minuteOf } from '../dates.js';
-import { correctionsOf } from '../history.js';
-import { linkTo } from '../link.js';
+import { seriesOf } from '../answers.js';
+import { askText, exact } from '../api.js';
+import { citationOf } from '../cite.js';
+import { endOf } from '../dates.js';
+import { mean } from '../decimals.js';
+import { addressOf, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { Failed, SampleNote, Warnings } from '../notices.js';
-import { NOTHING } from '../texts.js';
-import { html } from '../ui.js';
+import { Failed, Remarks } from '../notices.js';
+import { isPayable, NOTHING, unitText } from '../texts.js';
+import { Change, Component, figure, html, Later } from '../ui.js';
 import { ChartView } from './chart-view.js';
-import { seriesOf } from './prices.js';
-import { marketOf } from './search.js';
-
-const valuesText = ({ low, mid, high }) =>
-  low === null ? (mid ?? NOTHING) : `${mid ?? NOTHING} (${low} to ${high})`;
-
-/** Explanation of an empty list of corrections. */
-const noneText = (isSearched, isRange) => {
-  if (isSearched)
-    return 'Points were corrected; a bounded search did not find the replaced values.';
-  return `No point ${isRange ? 'in the range shown' : 'of this price'} was ever corrected.`;
-};
-
-/**
- * @param points exact points of the price
- * @param isRange true if the points are only a part of the series
- */
-class Corrections extends Loaded {
-  keyOf({ market, code, asOf }) {
-    return JSON.stringify([market, code, asOf, this.question()?.count]);
-  }
-
-  question() {
-    const corrected = this.props.points.filter(({ corrections }) => corrections !== '0');
-    if (corrected.length === 0) return null;
-    const { market, code, asOf } = this.props;
-    const count = corrected.reduce((sum, { corrections }) => sum + Number(corrections), 0);
-    return { market, code, asOf, from: corrected[0].date, to: corrected.at(-1).date, count };
-  }
-
-  async load(_props, signal) {
-    const question = this.question();
-    return question === null ? { corrections: [], isWhole: true } : correctionsOf(question, signal);
-  }
-
-  render({ isRange }, { data, error }) {
-    if (error) return html`<${Failed} error=${error} again=${this.reload} />`;
-    if (data === null) return html`<p class="quiet">Looking for corrections…</p>`;
-    const { corrections, isWhole } = data;
-    if (corrections.length === 0) {
-      return html`<p>${noneText(this.question() !== null, isRange)}</p>`;
-    }
-    return html`
-      <div class="scroll" tabindex="0" role="region" aria-label="Corrections">
-        <table class="list corrections">
-          <thead>
-            <tr>
-              <th scope="col">Recorded</th>
-              <th scope="col">Point of</th>
-              <th scope="col">Before</th>
-              <th scope="col">After</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${corrections.map(
-              ({ date, recordedAt, before, after }) => html`
-                <tr key=${`${date} ${recordedAt}`}>
-                  <td class="date">${minuteOf(recordedAt)}</td>
-                  <th scope="row" class="date">${date}</th>
-                  <td class="figure"><del>${valuesText(before)}</del></td>
-                  <td class="figure">${valuesText(after)}</td>
-                </tr>
-              `,
-            )}
-          </tbody>
-        </table>
-      </div>
-      ${!isWhole && html`<p class="quiet">Earlier corrections may be missing.</p>`}
-    `;
-  }
-}
+import { Colours } from './colours.js';
 
 /** Members that the page shows elsewhere. */
 const APART = ['name', 'series', 'summary', 'specification', 'conversion'];
@@ -116,45 +49,150 @@ const Attributes = ({ rows }) => html`
   </dl>
 `;
 
+const corrections = async () => (await import('./corrections.js')).Corrections;
+const emptyRange = async () => (await import('./nothing.js')).EmptyRange;
+const notYet = async () => (await import('./nothing.js')).NotYet;
+
+/** Spans of the changes of a summary, with their names. */
+const SPANS = [
+  ['previous', 'Since the previous value'],
+  ['week', 'Week'],
+  ['month', 'Month'],
+  ['quarter', 'Quarter'],
+  ['year', 'Year'],
+  ['yearToDate', 'Since the end of last year'],
+];
+
+/** The summary of a price up to the end of the range, with exact numbers. */
+async function summaryOf(market, { code, to, asOf }, signal) {
+  const address = addressOf(`v3/prices/${encodeURIComponent(market)}`, [
+    ['codes', code],
+    ['dateTo', to],
+    ['includeSummary', 'true'],
+    ['asOf', asOf && endOf(asOf)],
+  ]);
+  return exact(await askText(address, signal)).data[0]?.summary ?? null;
+}
+
+/** The highest and the lowest mid of the range with their days, and the mean. */
+function extremesOf(series) {
+  const known = series.filter(({ mid }) => mid !== null);
+  if (known.length === 0) return null;
+  const better = (isBetter) => known.reduce((best, each) => (isBetter(each, best) ? each : best));
+  return {
+    high: better((each, best) => Number(each.mid) > Number(best.mid)),
+    low: better((each, best) => Number(each.mid) < Number(best.mid)),
+    mean: mean(known.map(({ mid }) => mid)),
+    count: known.length,
+  };
+}
+
+/** Changes of a price, and high, low and mean of its range. */
+function Figures({ record, summary }) {
+  const range = extremesOf(record.series);
+  const unit = unitText(record);
+  const isPoints = isPayable(record);
+  return html`
+    <dl class="attributes figures">
+      ${
+        summary?.latest &&
+        html`<div><dt>Newest mid</dt><dd><strong>${figure(summary.latest.mid)}</strong> ${unit}, ${summary.latest.date}</dd></div>`
+      }
+      ${
+        summary?.latest &&
+        SPANS.map(
+          ([span, name]) => html`
+            <div key=${span}>
+              <dt>${name}</dt>
+              <dd><${Change} summary=${summary} span=${span} isPoints=${isPoints} isDated=${true} /></dd>
+            </div>
+          `,
+        )
+      }
+      ${
+        range &&
+        html`
+          <div><dt>High of the range</dt><dd><strong>${figure(range.high.mid)}</strong> ${unit}, ${range.high.date}</dd></div>
+          <div><dt>Low of the range</dt><dd><strong>${figure(range.low.mid)}</strong> ${unit}, ${range.low.date}</dd></div>
+          <div>
+            <dt>Mean of the range</dt>
+            <dd><strong>${figure(range.mean)}</strong> ${unit}, of ${range.count} mids, ${record.series[0].date} to ${record.series.at(-1).date}</dd>
+          </div>
+        `
+      }
+    </dl>
+  `;
+}
+
+/** A citation with a button that copies it. */
+export class Citation extends Component {
+  copy = async () => {
+    const { copied } = await import('../clipboard.js');
+    this.setState({ said: await copied(this.props.text) });
+  };
+
+  render({ text }, { said }) {
+    return html`
+      <p class="cite">${text}</p>
+      <div class="row">
+        <button type="button" onClick=${this.copy}>Copy citation</button>
+        <span class="quiet" role="status">${said}</span>
+      </div>
+    `;
+  }
+}
+
 export class RecordView extends Loaded {
   keyOf({ view: { code, market, asOf, from, to } }) {
     return JSON.stringify([code, market, asOf, from, to]);
   }
 
   async load({ view }, signal) {
-    const market = view.market ?? (await marketOf(view.code, signal));
+    const market =
+      view.market ?? (await (await import('./results.js')).marketOf(view.code, signal));
     if (market === null) return { unknown: view.code };
     const prices = [{ market, code: view.code }];
-    const shown = { ...view, prices, currency: null, unit: null, average: null };
-    const { answers, entries } = await seriesOf(shown, signal);
+    const shown = { ...view, prices, currency: null, unit: null, average: null, compare: null };
+    const [{ answers, entries }, summary] = await Promise.all([
+      seriesOf(shown, signal),
+      summaryOf(market, view, signal),
+    ]);
     if (entries.length === 0) {
       const [{ $metadata }] = answers;
       return { unknown: view.code, warnings: $metadata.warnings };
     }
-    return { market, entries, record: entries[0].exactly() };
+    const [{ $metadata }] = answers;
+    return { market, entries, summary, $metadata, record: entries[0].exactly() };
   }
 
   render({ view }, { data, error }) {
     if (error) return html`<${Failed} error=${error} again=${this.reload} />`;
     if (data === null) return html`<p class="panel quiet" role="status">Asking for the price…</p>`;
+    const warnings = data.warnings ?? [];
+    if (view.asOf && warnings.some(({ existsSince }) => existsSince)) {
+      return html`<div class="panel">
+        <h1><code>${data.unknown}</code></h1>
+        <${Later} load=${notYet} app=${this.props.app} asOf=${view.asOf} warnings=${warnings} />
+      </div>`;
+    }
     if (data.unknown) {
       return html`<div class="panel">
         <h1>No such price</h1>
         <p class="note bad" role="alert">
           No market that this key opens has a price with the code <bdi><code>${data.unknown}</code></bdi>.
         </p>
-        <${Warnings} warnings=${data.warnings ?? []} />
+        <${Remarks} warnings=${data.warnings ?? []} />
         <p><a href=${linkTo({ ...view, code: null, market: null })}>All markets</a></p>
       </div>`;
     }
     return this.page(data);
   }
 
-  page({ market, entries, record }) {
+  page({ market, entries, record, summary, $metadata }) {
     const { app, view, markets } = this.props;
     const { name } = markets.find(({ slug }) => slug === market);
     const price = { market, code: record.code };
-    const published = { currency: null, unit: null, average: null };
+    const published = { currency: null, unit: null, average: null, compare: null };
     const shown = { ...view, ...published, prices: [price], index: false };
     const rows = Object.entries(record)
       .filter(([member]) => !APART.includes(member))
@@ -171,20 +209,36 @@ export class RecordView extends Loaded {
         <div class="columns record">
           <div>
             <section class="panel">
-              <${SampleNote} records=${[record]} />
-              <${ChartView} app=${app} view=${shown} entries=${entries} isRead=${true} />
+              <${Remarks} records=${[record]} />
+              ${
+                record.series.length > 0
+                  ? html`<${ChartView} app=${app} view=${shown} entries=${entries} isRead=${true} />`
+                  : html`<${Later} load=${emptyRange} app=${app} entries=${entries} view=${view} />`
+              }
+            </section>
+            <section class="panel">
+              <h2>Figures</h2>
+              <${Figures} record=${record} summary=${summary} />
+            </section>
+            <section class="panel">
+              <h2>Citation</h2>
+              <${Citation} text=${citationOf(entries[0], $metadata, view)} />
             </section>
             <section class="panel">
               <h2>Corrections</h2>
-              <${Corrections}
-                key=${`${market} ${record.code} ${view.asOf}`}
-                app=${app}
-                market=${market}
-                code=${record.code}
-                asOf=${view.asOf}
-                points=${record.series}
-                isRange=${Boolean(view.from || view.to)}
-              />
+              ${
+                record.series.some((point) => point.corrections !== '0')
+                  ? html`<${Later}
+                      load=${corrections}
+                      key=${`${market} ${record.code} ${view.asOf}`}
+                      app=${app}
+                      market=${market}
+                      code=${record.code}
+                      asOf=${view.asOf}
+                      points=${record.series}
+                    />`
+                  : html`<p>No point ${view.from || view.to ? 'in the range shown' : 'of this price'} was ever corrected.</p>`
+              }
             </section>
           </div>
           <section class="panel">
@@ -198,6 +252,7 @@ export class RecordView extends Loaded {
             <${Attributes} rows=${rows} />
           </section>
         </div>
+        <${Colours} />
       </article>
     `;
   }

@@ -1,40 +1,12 @@
 // The search box over all markets that the key can read; `/` focuses it.
-import { askJson } from '../api.js';
-import { addressOf, hasPrice, kindOf, linkTo, PRICES_MAX } from '../link.js';
+import { Unreachable } from '../api.js';
+import { hasPrice, PRICES_MAX } from '../link.js';
 import { Component, createRef, html } from '../ui.js';
 
-/** Maximum number of shown results. */
-const LIMIT = 12;
-
-/**
- * Requests the prices that match a text: `data` with `market`, `code`, `name` and `matched`
- * (`field`, `value`), and `suggestions` for a misspelt text.
- */
-async function lookUp(text, signal) {
-  const address = addressOf('v3/search', [
-    ['q', text],
-    ['limit', LIMIT],
-  ]);
-  const { data, $metadata } = await askJson(address, signal);
-  return { data, suggestions: $metadata.suggestions };
-}
-
-/** The market of a code; null if no readable market has it. */
-export async function marketOf(code, signal) {
-  const wanted = code.toLowerCase();
-  const { data } = await lookUp(code, signal);
-  return data.find((each) => each.code.toLowerCase() === wanted)?.market ?? null;
-}
+const results = () => import('./results.js');
 
 /** Debounce of typing, in milliseconds. */
 const REST_MS = 120;
-
-/** Members of a result that its entry always shows. */
-const SHOWN = ['code', 'name', 'market'];
-
-/** Other attributes that match, such as the formula of the product. */
-const foundIn = ({ matched }) =>
-  matched.flatMap(({ field, value }) => (SHOWN.includes(field) ? [] : [value]));
 
 const isTyping = ({ tagName }) => ['INPUT', 'SELECT', 'TEXTAREA'].includes(tagName);
 
@@ -89,6 +61,12 @@ export class Search extends Component {
     if (!this.place.current.contains(target)) this.setState({ isOpen: false });
   };
 
+  /** Shows the results. Their code is loaded before the first letter. */
+  open = () => {
+    results().catch(() => {});
+    this.setState({ isOpen: true });
+  };
+
   /** Without a `relatedTarget` the focus goes nowhere: to no control, or to another window. */
   blur = ({ relatedTarget }) => relatedTarget && this.leave({ target: relatedTarget });
 
@@ -107,6 +85,11 @@ export class Search extends Component {
     this.asking = new AbortController();
     const { signal } = this.asking;
     try {
+      const { lookUp, Results } = await results().catch(() => {
+        throw new Unreachable('The service cannot be reached');
+      });
+      // The component also shows the error of a search.
+      this.setState({ Results });
       const { data, suggestions } = await lookUp(text, signal);
       if (signal.aborted) return;
       this.setState({ foundFor: text, found: data, suggestions, error: null });
@@ -117,12 +100,6 @@ export class Search extends Component {
       this.setState({ foundFor: text, found: [], suggestions: [], error });
     }
   };
-
-  /** The link to a view of one price, with the options of the current view. */
-  linkOf({ market, code }) {
-    const { view } = this.props;
-    return linkTo({ ...view, filters: {}, market: null, code: null, prices: [{ market, code }] });
-  }
 
   add = ({ market, code }) => {
     const { app, view } = this.props;
@@ -151,45 +128,7 @@ export class Search extends Component {
     (links[next] ?? this.field.current).focus();
   };
 
-  result(price) {
-    const { view, markets } = this.props;
-    const market = markets.find(({ slug }) => slug === price.market)?.name ?? price.market;
-    return html`
-      <li key=${`${price.market} ${price.code}`}>
-        <a href=${this.linkOf(price)} onClick=${this.close}>
-          <bdi>${price.name}</bdi>
-          <span class="quiet"><code>${price.code}</code> ${[market, ...foundIn(price)].join(', ')}</span>
-        </a>
-        ${
-          kindOf(view) === 'prices' &&
-          html`<button type="button" aria-label=${`Add ${price.code}`} onClick=${() => this.add(price)}>Add</button>`
-        }
-      </li>
-    `;
-  }
-
-  results({ found, suggestions, isFull, error }) {
-    return html`
-      <div class="results">
-        ${isFull && html`<p class="bad" role="alert">At most ${PRICES_MAX} prices fit one chart; remove one first.</p>`}
-        ${found.length > 0 && html`<ul ref=${this.list}>${found.map((each) => this.result(each))}</ul>`}
-        ${error && html`<p class="bad" role="alert">${error.message}.</p>`}
-        ${found.length === 0 && !error && html`<p class="quiet">Nothing matches in the markets that this key opens.</p>`}
-        ${
-          suggestions.length > 0 &&
-          html`<p>
-            Did you mean${' '}
-            ${suggestions.map(
-              (each) =>
-                html`<button type="button" onClick=${() => this.type(each)}>${each}</button> `,
-            )}
-          </p>`
-        }
-      </div>
-    `;
-  }
-
-  render(_props, state) {
+  render(props, state) {
     const { found, error, isOpen } = state;
     return html`
       <search class="search" ref=${this.place} onKeyDown=${this.key} onFocusOut=${this.blur}>
@@ -204,13 +143,19 @@ export class Search extends Component {
           placeholder="Find a price: code, name, product, formula, place"
           value=${state.text}
           onInput=${(event) => this.type(event.target.value)}
-          onFocus=${() => this.setState({ isOpen: true })}
+          onFocus=${this.open}
         />
         <kbd aria-hidden="true">/</kbd>
         <p class="hidden" role="status">
           ${found === null || error ? '' : `${found.length} results`}
         </p>
-        ${isOpen && found !== null && this.results(state)}
+        ${
+          isOpen &&
+          found !== null &&
+          (state.Results
+            ? html`<${state.Results} ...${props} ...${state} search=${this} />`
+            : error && html`<p class="results bad" role="alert">${error.message}.</p>`)
+        }
       </search>
     `;
   }

@@ -2,10 +2,17 @@
 import { RefusalNote, RetryText } from '../notices.js';
 import { Component, createRef, html } from '../ui.js';
 
+/** The places that may remember the key. */
+const PLACES = [
+  [null, 'Forget with this page'],
+  ['tab', 'Remember in this tab'],
+  ['device', 'Remember on this device'],
+];
+
 /** The key form, with the error of the previous key. */
 export class SignIn extends Component {
   field = createRef();
-  kept = createRef();
+  state = { place: null };
 
   componentDidMount() {
     this.field.current.focus();
@@ -16,10 +23,10 @@ export class SignIn extends Component {
     const key = this.field.current.value.trim();
     // Clears the field, so that the document never contains the key.
     this.field.current.value = '';
-    if (key !== '') this.props.enter(key, this.kept.current.checked);
+    if (key !== '') this.props.enter(key, this.state.place);
   };
 
-  render({ error, isBusy }) {
+  render({ error, isBusy }, { place: chosen }) {
     return html`
       <form class="panel sign-in" onSubmit=${this.enter}>
         <h1>Prices of battery raw materials and metals</h1>
@@ -43,12 +50,31 @@ export class SignIn extends Component {
             ${isBusy ? 'Asking…' : 'Show prices'}
           </button>
         </div>
-        <label class="check">
-          <input type="checkbox" ref=${this.kept} /> Remember in this tab
-        </label>
+        <fieldset class="plain">
+          <legend class="hidden">How long the key is remembered</legend>
+          ${PLACES.map(
+            ([place, text]) => html`
+              <label class="check">
+                <input
+                  type="radio"
+                  name="place"
+                  checked=${place === chosen}
+                  onChange=${() => this.setState({ place })}
+                />
+                ${text}
+              </label>
+            `,
+          )}
+        </fieldset>
+        ${
+          chosen === 'device' &&
+          html`<p class="note past" role="status">
+            <strong>Anyone who uses this browser can then use the key,</strong> and so can software that
+            reads its files. Choose this on a device of your own only. <strong>Forget key</strong> removes it.
+          </p>`
+        }
         <p class="quiet">
-          The key stays in the memory of this page. It goes to this service in a header and to
-          nobody else.
+          The key goes to this service in a header and to nobody else.
         </p>
       </form>
     `;

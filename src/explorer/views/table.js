@@ -1,7 +1,6 @@
-// The points of the chosen prices, newest first, with exactly the digits of the response, and the
-// conversion receipt of each price.
+// The points of the chosen prices, newest first, with exactly the digits of the response.
 import { NOTHING, unitText } from '../texts.js';
-import { Component, html } from '../ui.js';
+import { Component, classes, figure, html } from '../ui.js';
 
 /** Number of rows on a page. */
 const PAGE = 200;
@@ -24,15 +23,14 @@ const textOf = (point, name) =>
   point[name] ?? (point.conversionReason === 'no-rate' ? 'no rate' : NOTHING);
 
 /** A number cell, shifted left by its missing digits to align decimal points. */
-function Value({ point, name, most }) {
+function Value({ point, name, title, most }) {
   const text = textOf(point, name);
   const isNumber = point[name] !== null;
   const room = isNumber ? most - decimalsOf(text) : 0;
   // A decimal point is narrower than a digit.
   const indent = room - (most > 0 && decimalsOf(text) === 0 ? 0.65 : 0);
-  const style =
-    isNumber && room > 0 ? { paddingRight: `calc(var(--cell) + ${indent}ch)` } : undefined;
-  return html`<td class=${isNumber ? 'number' : 'number quiet'} style=${style}>${text}</td>`;
+  const style = isNumber && room > 0 ? { '--indent': `${indent}ch` } : undefined;
+  return html`<td class=${isNumber ? 'number' : 'number quiet'} data-label=${title} style=${style}>${isNumber ? figure(text) : text}</td>`;
 }
 
 /** Columns of rates and periods, shown if any point has a value. */
@@ -75,7 +73,7 @@ export class Table extends Component {
     );
     return html`
       <div class="scroll tall" tabindex="0" role="region" aria-label="Points">
-        <table class="points">
+        <table class="points stack">
           <thead>
             <tr>
               <th scope="col">Date</th>
@@ -95,13 +93,13 @@ export class Table extends Component {
                 <tr key=${`${record.code} ${point.date}`} class=${point.corrections === '0' ? '' : 'corrected'}>
                   <th scope="row" class="date">${point.date}</th>
                   ${records.length > 1 && html`<td class="code">${record.code}</td>`}
-                  <${Value} point=${point} name="low" most=${most} />
-                  <${Value} point=${point} name="mid" most=${most} />
-                  <${Value} point=${point} name="high" most=${most} />
+                  <${Value} point=${point} name="low" title="Low" most=${most} />
+                  <${Value} point=${point} name="mid" title="Mid" most=${most} />
+                  <${Value} point=${point} name="high" title="High" most=${most} />
                   ${units.length > 1 && html`<td class="unit">${unitText(record)}</td>`}
-                  ${further.map(([, kind, read]) => html`<td class=${kind}>${read(point) ?? NOTHING}</td>`)}
-                  <td class="number">${point.corrections}</td>
-                  <td class="date">${point.publishedAt}</td>
+                  ${further.map(([title, kind, read]) => html`<td class=${classes('further', kind, read(point) === undefined && 'none')} data-label=${title}>${read(point) ?? NOTHING}</td>`)}
+                  <td class="number further" data-label="Corrections">${point.corrections}</td>
+                  <td class="date further" data-label="Published">${point.publishedAt}</td>
                 </tr>
               `,
             )}
@@ -118,58 +116,3 @@ export class Table extends Component {
     `;
   }
 }
-
-const WORDS = {
-  converted: 'converted',
-  partial: 'converted in part',
-  unchanged: 'unchanged',
-  'not-applicable': 'not applicable',
-  refused: 'refused',
-};
-
-const quotationText = (quotation) =>
-  quotation ? [quotation.currency, quotation.unitOfMeasure].filter(Boolean).join(' per ') : NOTHING;
-
-const factorText = (factor) => (factor ? `× ${factor.multiply} ÷ ${factor.divide}` : NOTHING);
-
-/** @param records exact records with a conversion each */
-export const Receipt = ({ records }) => html`
-  <section class="panel flush">
-    <h2>Conversion</h2>
-    <div class="scroll" tabindex="0" role="region" aria-label="Conversion receipts">
-      <table class="list receipt">
-        <thead>
-          <tr>
-            <th scope="col">Code</th>
-            <th scope="col">Status</th>
-            <th scope="col">Reason</th>
-            <th scope="col">From</th>
-            <th scope="col">To</th>
-            <th scope="col">Factor</th>
-            <th scope="col">Rates of</th>
-            <th scope="col">Rounding</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${records.map(
-            ({
-              code,
-              conversion: { status, reason, from, to, unitFactor, source, rounding },
-            }) => html`
-              <tr key=${code}>
-                <th scope="row" class="code">${code}</th>
-                <td><span class=${`status ${status}`} title=${WORDS[status]}>${status}</span></td>
-                <td>${reason ?? NOTHING}</td>
-                <td>${quotationText(from)}</td>
-                <td>${quotationText(to)}</td>
-                <td class="figure">${factorText(unitFactor)}</td>
-                <td>${source ?? NOTHING}</td>
-                <td>${rounding ?? NOTHING}</td>
-              </tr>
-            `,
-          )}
-        </tbody>
-      </table>
-    </div>
-  </section>
-`;

@@ -6,8 +6,8 @@ import { llmsText } from '../../contract/llms.ts';
 import { completed, descriptionOf, type RequestLimits } from '../../contract/openapi/openapi.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../errors.ts';
 import { VERSION } from '../../std/program.ts';
-import { sharedHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
+import { headerWithHelp, proseHead } from './help.ts';
 import { documentOperation, llmsOperation, NOT_MODIFIED, type Operation } from './operations.ts';
 
 /**
@@ -77,10 +77,10 @@ const headings = (...names: readonly string[]): string =>
 const problemsPage = (): string => `<!doctype html>
 <html lang="en">
 <head>
-${sharedHead('../', 'Error codes: Commodity Prices')}
+${proseHead('../', 'Error codes: Commodity Prices')}
 </head>
 <body>
-${sharedHeader('../', 'docs/problems')}
+${headerWithHelp('../', 'docs/problems')}
 <main class="prose">
 <h1>Error codes</h1>
 <p>Every refusal is <code>application/problem+json</code>; its <code>code</code> never changes its

@@ -4,6 +4,12 @@ import { type Explorer, settled, type Visit } from './explorer.ts';
 /** A stop of a walk: its name, and the page as it is there. */
 type Stop = (name: string, page: Page) => Promise<void>;
 
+/** Opens the controls of a chart, which are folded on a phone. */
+export async function unfold(page: Page): Promise<void> {
+  const fold = page.locator('.fold:not([open]) > summary');
+  if (await fold.isVisible()) await fold.click();
+}
+
 /** Enters the key as a reader does. */
 export async function signIn({ address, key }: Explorer, { page }: Visit): Promise<void> {
   await page.goto(`${address}/explorer`);
@@ -81,6 +87,7 @@ export async function walk(explorer: Explorer, visit: Visit, stop: Stop): Promis
   await click(page, 'Add CP-NI-0011');
   await stop('chart', page);
   await drag(page);
+  await unfold(page);
   await click(page, '1Y');
   await click(page, 'Index');
   await stop('index', page);

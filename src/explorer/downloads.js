@@ -1,0 +1,104 @@
+// The downloads of a chart: CSV, PNG and citations. They are loaded when one of them is chosen.
+import { askText, ROOT } from './api.js';
+import { citationOf, sourceOf, vatOf } from './cite.js';
+import { clockTime, endOf, minuteOf } from './dates.js';
+import { csvAddress, fileName, joined, wideFile } from './files.js';
+import { pictureOf } from './picture.js';
+import { counted, hasSampleRates, isSample, unitText } from './texts.js';
+
+/** Starts a download. */
+function save(blob, name) {
+  const address = URL.createObjectURL(blob);
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** The line of a price below the chart in a PNG: all that its values need to be understood. */
+function noteOf({ record }) {
+  const vat = vatOf(record);
+  const source = sourceOf(record);
+  const lacking = record.series.filter(({ mid }) => mid === null).length;
+  return [
+    `${record.code}: ${record.name}, ${unitText(record)}`,
+    record.priceCategory?.name.toLowerCase(),
+    vat && `VAT ${vat}`,
+    source && `source: ${source}`,
+    lacking > 0 && `${counted(lacking, 'value')} of ${record.series.length} without a rate`,
+  ]
+    .filter(Boolean)
+    .join('; ');
+}
+
+/** The notes below the chart in a PNG: every price, the options, the warnings and the source. */
+function notesOf({ entries, answers, view, warnings }) {
+  const records = entries.map(({ record }) => record);
+  const lines = entries.map(noteOf);
+  const rates = [...new Set(records.map(({ conversion }) => conversion?.source).filter(Boolean))];
+  const options = [
+    view.average && `average of each ${view.average}`,
+    view.currency && `in ${view.currency}`,
+    view.unit && `per ${view.unit}`,
+    rates.length > 0 && `exchange rates: ${rates.join(', ')}`,
+    view.compare === 'year' && 'change from a year ago',
+    view.index && 'as an index, 100 at the first value shown',
+    view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,
+  ].filter(Boolean);
+  if (options.length > 0) lines.push(options.join('; '));
+  lines.push(...warnings.map(({ detail }) => detail));
+  const samples = records.filter(isSample);
+  if (samples.length > 0) {
+    const which = samples.length === records.length ? 'the' : `${samples.length} of these`;
+    lines.push(`Sample data: ${which} prices are invented for demonstration`);
+  }
+  if (records.some(hasSampleRates)) lines.push('Sample exchange rates, invented for demonstration');
+  const revisions = answers.map(({ $metadata }) => $metadata.revision).join(', ');
+  return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions}`];
+}
+
+/** The file of all prices of a chart: wide, or the rows of each market one after another. */
+async function fileOf({ answers, entries }, form) {
+  if (form === 'wide') return wideFile(entries.map(({ exactly }) => exactly()));
+  const records = entries.map(({ record }) => record);
+  const texts = answers.map(({ address }) => askText(csvAddress(address, form, records)));
+  return joined(await Promise.all(texts));
+}
+
+/**
+ * Saves the prices of a chart as CSV.
+ * @param shown `answers`, `entries`, `view`, `warnings`, and `picture(isDark)` of the chart
+ * @param form the form of the file
+ * @returns the sentence that says what is saved
+ */
+export async function saveCsv(shown, form) {
+  const file = new Blob([await fileOf(shown, form)], { type: 'text/csv' });
+  save(file, fileName(shown.entries, 'csv'));
+  return `Saved ${file.size} bytes at ${clockTime(new Date())}`;
+}
+
+/** Saves the chart in light colours, which print well, or as on a dark screen. */
+export async function savePicture(shown, isDark) {
+  const { picture, entries, view } = shown;
+  const names = entries.map(({ record }) => record.name);
+  const [first, ...others] = names;
+  const title =
+    others.length > 1
+      ? `${first} and ${counted(others.length, 'more price')}`
+      : names.join(' and ');
+  const { lines, theme } = picture(isDark);
+  const mode = { theme, log: view.log, bands: view.bands };
+  const blob = await pictureOf(lines, { title, notes: notesOf(shown) }, mode);
+  save(blob, fileName(entries, 'png'));
+  return `Saved the picture at ${clockTime(new Date())}`;
+}
+
+/** The citation of each price, a line each. */
+export const citations = ({ answers, entries, view }) =>
+  entries
+    .map((entry) => {
+      const { $metadata } = answers.find(({ market }) => market === entry.market);
+      return citationOf(entry, $metadata, view);
+    })
+    .join('\n');

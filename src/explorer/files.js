@@ -1,0 +1,102 @@
+// The CSV files of a chart: their columns, their requests, and one file for several markets.
+import { isPayable } from './texts.js';
+
+/** Columns of the programs, and the first ones of every long file: no cell needs the others. */
+const IDENTITY = ['code', 'date', 'low', 'mid', 'high', 'currency', 'unitOfMeasure', 'name'];
+
+/** Attributes of every market that may differ between prices. */
+const ATTRIBUTES = ['product', 'priceCategory', 'priceType', 'frequency'];
+
+/** Members of records that are no attributes with one name. */
+const isAttribute = (value) => value !== null && typeof value === 'object' && 'name' in value;
+
+/** True if a member differs between records. A member that a market lacks is no column of it. */
+function differs(records, member) {
+  if (!records.every((each) => each[member] !== undefined)) return false;
+  return new Set(records.map((each) => each[member]?.name ?? each[member])).size > 1;
+}
+
+/** Attributes that a market may have, such as `country`. */
+const attributesOf = (records) => [
+  ...new Set([
+    ...ATTRIBUTES,
+    ...records.flatMap((record) =>
+      Object.keys(record).filter((member) => isAttribute(record[member])),
+    ),
+  ]),
+];
+
+const NO_COLUMN = ['currency', 'unitOfMeasure', 'conversion', 'summary', 'reference'];
+
+/**
+ * The columns of a long file: those that name a price and its unit, and of the others those that
+ * are not the same in every row.
+ * @param records the records of the chart, with their series
+ */
+export function columnsOf(records) {
+  const points = records.flatMap(({ series }) => series);
+  const some = (test) => points.some(test);
+  const isGiven = (name) => some((point) => point[name] !== null && point[name] !== undefined);
+  const attributes = attributesOf(records).filter(
+    (member) => !NO_COLUMN.includes(member) && differs(records, member),
+  );
+  const isPartial = records.some(
+    ({ conversion }) => conversion && conversion.status !== 'converted',
+  );
+  return [
+    ...IDENTITY.filter((name) => !['low', 'high'].includes(name) || isGiven(name)),
+    'publishedAt',
+    ...(some(({ corrections }) => corrections > 0) ? ['corrections'] : []),
+    ...attributes,
+    ...['periodStart', 'periodEnd', 'observations', 'observationsLeftOut'].filter(isGiven),
+    ...(isGiven('fx') ? ['fxDate', 'fxBase', 'fxFrom', 'fxTo'] : []),
+    ...(isPartial ? ['conversionStatus', 'conversionReason'] : []),
+  ];
+}
+
+/** The request for a CSV file in a form. */
+export function csvAddress(address, form, records) {
+  const options = {
+    whole: `columns=${columnsOf(records).join(',')}`,
+    short: 'columns=short',
+    wide: 'layout=wide',
+    program: `columns=${IDENTITY.join(',')}`,
+  };
+  return `${address}${address.includes('?') ? '&' : '?'}format=csv&${options[form]}`;
+}
+
+/** The rows of several files with the same columns as one file. */
+export const joined = ([first, ...others]) =>
+  [first, ...others.map((text) => text.slice(text.indexOf('\r\n') + 2))].join('');
+
+/** A character that makes a spreadsheet run a text. */
+const FORMULA = /^["']*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]/;
+
+/** A text as a cell, as the service writes it. */
+function cell(text) {
+  const safe = FORMULA.test(text) ? `'${text}` : text;
+  return /[",;\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+const unitOf = ({ currency, unitOfMeasure }, isMoney) =>
+  isMoney ? `${currency.iso}/${unitOfMeasure.name}` : (unitOfMeasure?.name ?? '%');
+
+/**
+ * A row for each date and a column with the mid of each price, which its heading names with
+ * currency and unit.
+ * @param records exact records
+ */
+export function wideFile(records) {
+  const names = records.map((record) => `${record.code} [${unitOf(record, !isPayable(record))}]`);
+  const mids = records.map(({ series }) => new Map(series.map(({ date, mid }) => [date, mid])));
+  const dates = [...new Set(mids.flatMap((each) => [...each.keys()]))].sort();
+  const rows = dates.map((date) => [date, ...mids.map((each) => each.get(date) ?? '')]);
+  return [['date', ...names.map(cell)], ...rows].map((row) => `${row.join(',')}\r\n`).join('');
+}
+
+/** The name of a file: the codes of its prices, as many as a name holds. */
+export function fileName(entries, ending) {
+  const [first, ...others] = entries.map(({ record }) => record.code.replace(/[^\w.-]+/g, '_'));
+  const rest = others.length > 3 ? [`and_${others.length}_more`] : others;
+  return `${[first, ...rest].join('_').slice(0, 120)}.${ending}`;
+}

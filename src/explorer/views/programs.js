@@ -1,0 +1,52 @@
+// The shown request, and programs that send it.
+import { ROOT } from '../api.js';
+import { copied } from '../clipboard.js';
+import { csvAddress } from '../files.js';
+import { recipesOf } from '../recipes.js';
+import { Component, html } from '../ui.js';
+
+export class Programs extends Component {
+  state = { market: null, recipe: 'curl', said: '' };
+
+  render({ answers, entries, form }, { market, recipe, said }) {
+    const answer = answers.find((each) => each.market === market) ?? answers[0];
+    const records = entries.map(({ record }) => record);
+    const urlOf = (address) => new URL(address, ROOT).href;
+    const program = urlOf(csvAddress(answer.address, 'program', records));
+    const recipes = recipesOf(urlOf(answer.address), program);
+    const { text } = recipes.find(({ id }) => id === recipe);
+    return html`
+      ${
+        answers.length > 1 &&
+        html`<label class="field">
+          Request of the market${' '}
+          <select onChange=${(event) => this.setState({ market: event.target.value })}>
+            ${answers.map(
+              (each) =>
+                html`<option value=${each.market} selected=${each === answer}>${each.market}</option>`,
+            )}
+          </select>
+        </label>`
+      }
+      <p class="request"><code>GET ${urlOf(csvAddress(answer.address, form, records))}</code></p>
+      <div class="row spread">
+        <div class="segments" role="group" aria-label="Program">
+          ${recipes.map(
+            ({ id, name }) => html`
+              <button
+                type="button"
+                aria-pressed=${id === recipe ? 'true' : 'false'}
+                onClick=${() => this.setState({ recipe: id })}
+              >
+                ${name}
+              </button>
+            `,
+          )}
+        </div>
+        <span class="quiet" role="status">${said}</span>
+        <button type="button" onClick=${async () => this.setState({ said: await copied(text) })}>Copy</button>
+      </div>
+      <pre tabindex="0" role="region" aria-label="Program text"><code>${text}</code></pre>
+    `;
+  }
+}

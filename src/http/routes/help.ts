@@ -1,0 +1,107 @@
+import { readFile } from 'node:fs/promises';
+import type { FastifyInstance } from 'fastify';
+import { Marked, type Tokens } from 'marked';
+import { EDITION, sharedHead, sharedHeader } from '../reply/page.ts';
+import { documentRoute } from '../reply/prepared.ts';
+
+/** The documents that are pages of the service, in the order of their menu. */
+const PAGES = {
+  explorer: 'The explorer',
+  formats: 'Formats',
+  conversion: 'Conversion',
+} as const;
+
+type Page = keyof typeof PAGES;
+
+const NAMES = Object.keys(PAGES) as Page[];
+
+/** The pages load only a style sheet and the icon. */
+const POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'self'";
+
+/** The pages that have the shared header. */
+type Current = Parameters<typeof sharedHeader>[1];
+
+/**
+ * The shared header with the help at the end of its menu.
+ * @param base relative address of the service, such as `../`: a proxy may add a path prefix
+ * @param current the page that shows it, or `help`
+ */
+export function headerWithHelp(base: string, current: Current | 'help'): string {
+  const isHelp = current === 'help';
+  const state = isHelp ? ' aria-current="page"' : '';
+  const header = sharedHeader(base, isHelp ? 'explorer' : current);
+  const others = isHelp ? header.replace(' aria-current="page"', '') : header;
+  return others.replace('</nav>', `<a href="${base}help/explorer"${state}>Help</a></nav>`);
+}
+
+/** The head of a page of texts. */
+export const proseHead = (base: string, title: string): string => `${sharedHead(base, title)}
+<link rel="stylesheet" href="${base}explorer/${EDITION}/prose.css">`;
+
+/** The id of a heading, as GitHub makes it: links between the documents rely on it. */
+const idOf = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/[^\p{Letter}\p{Number}\s-]/gu, '')
+    .trim()
+    .replace(/\s/g, '-');
+
+/** Address of a link from one document to another; null if that document is no page. */
+function targetOf(href: string): string | null {
+  if (/^(#|https?:)/.test(href)) return href;
+  const [, name = '', anchor = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? [];
+  return (NAMES as string[]).includes(name) ? `${name}${anchor}` : null;
+}
+
+const marked = new Marked({
+  renderer: {
+    heading({ tokens, depth, text }: Tokens.Heading): string {
+      return `<h${depth} id="${idOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+    },
+    link({ href, tokens }: Tokens.Link): string {
+      const text = this.parser.parseInline(tokens);
+      const target = targetOf(href);
+      return target === null ? text : `<a href="${target}">${text}</a>`;
+    },
+    // The reader has the explorer itself beside its help.
+    image: () => '',
+    // A block that is wider than the screen scrolls, also by the keyboard.
+    code({ text }: Tokens.Code): string {
+      const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+      return `<pre tabindex="0"><code>${escaped}</code></pre>\n`;
+    },
+  },
+});
+
+/** A document as a page. */
+async function pageOf(page: Page): Promise<string> {
+  const file = new URL(`../../../docs/${page}.md`, import.meta.url);
+  const body = await marked.parse(await readFile(file, 'utf8'));
+  const menu = NAMES.map(
+    (name) => `<a href="${name}"${name === page ? ' aria-current="page"' : ''}>${PAGES[name]}</a>`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<head>
+${proseHead('../', `${PAGES[page]}: Commodity Prices`)}
+</head>
+<body>
+${headerWithHelp('../', 'help')}
+<main class="prose help">
+<nav aria-label="Help">${menu.join('')}</nav>
+${body}</main>
+</body>
+</html>
+`;
+}
+
+/** `GET /help/<page>`: the documents for readers of prices, as pages of the service. */
+export function helpRoutes(app: FastifyInstance): void {
+  for (const page of NAMES) {
+    documentRoute(app, `/help/${page}`, {
+      type: 'text/html; charset=utf-8',
+      read: () => pageOf(page),
+      headers: { 'content-security-policy': POLICY },
+    });
+  }
+}
