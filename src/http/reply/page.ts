@@ -15,7 +15,6 @@ const PACKAGED: Readonly<Record<string, string>> = {
   'vendor/preact.js': 'preact',
   'vendor/htm.js': 'htm',
   'vendor/uplot.js': 'uplot/dist/uPlot.iife.min.js',
-  'vendor/uplot.css': 'uplot/dist/uPlot.min.css',
 };
 
 /** A template text, which is kept, or a comment that begins a line. */
@@ -31,6 +30,10 @@ export const sharedHead = (base: string, title: string): string => `<meta charse
 <title>${title}</title>
 <link rel="icon" href="${base}explorer/${EDITION}/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="${base}explorer/${EDITION}/style.css">`;
+
+/** The head of a page of texts. */
+export const proseHead = (base: string, title: string): string => `${sharedHead(base, title)}
+<link rel="stylesheet" href="${base}explorer/${EDITION}/prose.css">`;
 
 /** A file of the explorer without its comments, which are a sixth of the bytes of a page. */
 function withoutComments(name: string, file: Buffer): Buffer {
@@ -66,7 +69,12 @@ export const EDITION: string = PAGE_FILES.reduce(
   .slice(0, 12);
 
 /** Pages in the order of the header. */
-const PAGES = { explorer: 'Explorer', docs: 'API', 'docs/problems': 'Error codes' } as const;
+const PAGES = {
+  explorer: 'Explorer',
+  docs: 'API',
+  'docs/problems': 'Error codes',
+  'help/explorer': 'Help',
+} as const;
 
 /** The header that all pages share: the name of the product, and links to the pages. */
 export function sharedHeader(base: string, current: keyof typeof PAGES): string {

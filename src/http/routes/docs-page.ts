@@ -2,9 +2,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
-import { sharedHead } from '../reply/page.ts';
+import { sharedHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
-import { headerWithHelp } from './help.ts';
 
 /** Folder of Swagger UI in @fastify/swagger-ui. */
 const ASSETS = fileURLToPath(new URL('static/', import.meta.resolve('@fastify/swagger-ui')));
@@ -56,7 +55,7 @@ ${sharedHead(service, 'API: Commodity Prices')}
 <link rel="stylesheet" type="text/css" href="${base}/theme/theme.css">
 </head>
 <body>
-${headerWithHelp(service, 'docs')}
+${sharedHeader(service, 'docs')}
 <div id="swagger-ui"></div>
 <script src="${base}/swagger-ui-bundle.js" charset="UTF-8"></script>
 <script src="${base}/swagger-ui-standalone-preset.js" charset="UTF-8"></script>

@@ -6,8 +6,8 @@ import { llmsText } from '../../contract/llms.ts';
 import { completed, descriptionOf, type RequestLimits } from '../../contract/openapi/openapi.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../errors.ts';
 import { VERSION } from '../../std/program.ts';
+import { proseHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
-import { headerWithHelp, proseHead } from './help.ts';
 import { documentOperation, llmsOperation, NOT_MODIFIED, type Operation } from './operations.ts';
 
 /**
@@ -80,7 +80,7 @@ const problemsPage = (): string => `<!doctype html>
 ${proseHead('../', 'Error codes: Commodity Prices')}
 </head>
 <body>
-${headerWithHelp('../', 'docs/problems')}
+${sharedHeader('../', 'docs/problems')}
 <main class="prose">
 <h1>Error codes</h1>
 <p>Every refusal is <code>application/problem+json</code>; its <code>code</code> never changes its

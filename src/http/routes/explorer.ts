@@ -1,8 +1,7 @@
 import { extname, posix } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import { EDITION, PAGE_FILES, sharedHead } from '../reply/page.ts';
+import { EDITION, PAGE_FILES, sharedHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
-import { headerWithHelp } from './help.ts';
 
 /** The page loads files from and sends requests to this service only. */
 const POLICY = [
@@ -51,7 +50,7 @@ ${preloads()}
 <script type="module" src="${FOLDER}/main.js"></script>
 </head>
 <body>
-${headerWithHelp('', 'explorer')}
+${sharedHeader('', 'explorer')}
 <main id="explorer">
 <noscript><p class="panel">This page draws prices with JavaScript, which is off. The same prices are
 at <code>/v3/prices/&lt;market&gt;?includeSeries=true&amp;format=csv</code> as a CSV file, with your

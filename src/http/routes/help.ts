@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import { Marked, type Tokens } from 'marked';
-import { EDITION, sharedHead, sharedHeader } from '../reply/page.ts';
+import { proseHead, sharedHeader } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
 
 /** The documents that are pages of the service, in the order of their menu. */
@@ -17,26 +17,6 @@ const NAMES = Object.keys(PAGES) as Page[];
 
 /** The pages load only a style sheet and the icon. */
 const POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'self'";
-
-/** The pages that have the shared header. */
-type Current = Parameters<typeof sharedHeader>[1];
-
-/**
- * The shared header with the help at the end of its menu.
- * @param base relative address of the service, such as `../`: a proxy may add a path prefix
- * @param current the page that shows it, or `help`
- */
-export function headerWithHelp(base: string, current: Current | 'help'): string {
-  const isHelp = current === 'help';
-  const state = isHelp ? ' aria-current="page"' : '';
-  const header = sharedHeader(base, isHelp ? 'explorer' : current);
-  const others = isHelp ? header.replace(' aria-current="page"', '') : header;
-  return others.replace('</nav>', `<a href="${base}help/explorer"${state}>Help</a></nav>`);
-}
-
-/** The head of a page of texts. */
-export const proseHead = (base: string, title: string): string => `${sharedHead(base, title)}
-<link rel="stylesheet" href="${base}explorer/${EDITION}/prose.css">`;
 
 /** The id of a heading, as GitHub makes it: links between the documents rely on it. */
 const idOf = (text: string): string =>
@@ -86,7 +66,7 @@ async function pageOf(page: Page): Promise<string> {
 ${proseHead('../', `${PAGES[page]}: Commodity Prices`)}
 </head>
 <body>
-${headerWithHelp('../', 'help')}
+${sharedHeader('../', 'help/explorer')}
 <main class="prose help">
 <nav aria-label="Help">${menu.join('')}</nav>
 ${body}</main>
