@@ -229,6 +229,7 @@ export const CSV_GROUPS = {
     ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
   ],
   leftOut: ['observationsLeftOut'],
+  movingAverage: ['movingAverage'],
 } as const;
 
 /** The columns of `columns=short`, which are for human readers. */
@@ -261,4 +262,5 @@ export const csvColumns = (market: Market): readonly string[] => [
   ...CSV_GROUPS.conversion,
   ...CSV_GROUPS.summary,
   ...CSV_GROUPS.leftOut,
+  ...CSV_GROUPS.movingAverage,
 ];

@@ -18,7 +18,7 @@ interface CommonCells {
   /** The cells after those of a point, with and without a successful conversion. */
   readonly converted: Buffer;
   readonly unconverted: Buffer;
-  /** The end of the row of a point that is neither converted nor aggregated. */
+  /** The end of the row of a point without a computed number. */
   readonly nativeEnd: Buffer;
 }
 
@@ -27,6 +27,7 @@ const POINT_BYTES = 80;
 
 const NO_VALUES = ascii(',,,');
 const NO_PUBLICATION = ascii(',');
+const NO_COUNT_AND_AVERAGE = ascii(',,');
 const NO_PERIOD_AND_RATES = ascii(',,,,,,');
 const NO_PERIOD = ascii(',,,');
 const NO_RATES = ascii(',,,');
@@ -83,7 +84,8 @@ function writeRow(
   room: number,
 ): void {
   writePoint(points, index, cells, room);
-  if (points.fx === null && points.periods === null) {
+  const { fx, periods, movingAverage } = points;
+  if (fx === null && periods === null && movingAverage === undefined) {
     out.put(cells.nativeEnd);
     return;
   }
@@ -92,8 +94,10 @@ function writeRow(
   writeRates(points, index, base, room);
   out.put(isUnconverted(points, index) ? cells.unconverted : cells.converted);
   out.byte(COMMA);
-  const leftOut = points.periods?.leftOut[index] ?? 0;
+  const leftOut = periods?.leftOut[index] ?? 0;
   if (leftOut > 0) out.integer(leftOut);
+  out.byte(COMMA);
+  if (movingAverage !== undefined) out.number(movingAverage, index, room);
   out.put(ROW_END);
 }
 
@@ -143,7 +147,7 @@ function commonCells(context: RenderContext, description: Description): CommonCe
   const code = Buffer.from(`${cells(['code'])},`);
   const common = Buffer.from(`,${cells(CSV_GROUPS.currencyAndUnit)},`);
   const about = Buffer.from(`,${cells(described)},`);
-  const end = [NO_PUBLICATION, ROW_END];
+  const end = [NO_COUNT_AND_AVERAGE, ROW_END];
   const endWithout = [about, NO_PERIOD_AND_RATES, endCells(receipt?.reason ?? null), ...end];
   const converted = endCells(reasonOf(receipt));
   return {
