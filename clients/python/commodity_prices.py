@@ -43,7 +43,7 @@ FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt p
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
-    warnings""".split())
+    warnings movingAverage""".split())
 _newest: dict[str, tuple[int, str]] = {}  # The newest revision of each address: number and text.
 _lock = threading.Lock()
 _EXACT: Any = {"parse_float": Decimal, "parse_int": Decimal}

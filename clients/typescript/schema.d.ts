@@ -1617,6 +1617,8 @@ export interface components {
             readonly observations?: number;
             /** @description Assessments of the period excluded because they have no rate; absent if there is none */
             readonly observationsLeftOut?: number;
+            /** @description Mean of the last mids up to this one; null if there are too few, or one has no rate */
+            readonly movingAverage?: components["schemas"]["Decimal"] | null;
             /**
              * @description Reason that this point was not converted; absent if it was
              * @enum {string}
@@ -2021,7 +2023,7 @@ export interface components {
              * @enum {string}
              */
             readonly onUnconvertible?: "keep" | "omit" | "error";
-            /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate */
+            /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage */
             readonly decimals?: number;
             /** @description One point for each period, from its unrounded assessments */
             readonly aggregate?: {
@@ -2059,6 +2061,8 @@ export interface components {
              * @enum {string}
              */
             readonly warnings?: "header" | "row";
+            /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+            readonly movingAverage?: number;
         };
         readonly FilterItem: string;
         /**
@@ -3694,7 +3698,7 @@ export interface components {
          */
         readonly onUnconvertible: "keep" | "omit" | "error";
         /**
-         * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+         * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
          * @example 4
          */
         readonly decimals: number;
@@ -3741,6 +3745,8 @@ export interface components {
          * @example header
          */
         readonly warnings: "header" | "row";
+        /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+        readonly movingAverage: number;
         /**
          * @description Format of the response; overrides Accept
          * @example json
@@ -5234,7 +5240,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5281,6 +5287,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5477,7 +5485,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5524,6 +5532,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5778,7 +5788,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5825,6 +5835,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6019,7 +6031,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6066,6 +6078,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6248,7 +6262,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6295,6 +6309,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6491,7 +6507,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6538,6 +6554,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6716,7 +6734,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6763,6 +6781,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6955,7 +6975,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7002,6 +7022,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7182,7 +7204,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7229,6 +7251,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7423,7 +7447,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7470,6 +7494,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7648,7 +7674,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7695,6 +7721,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7887,7 +7915,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7934,6 +7962,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8112,7 +8142,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8159,6 +8189,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8351,7 +8383,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8398,6 +8430,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8578,7 +8612,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8625,6 +8659,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8819,7 +8855,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8866,6 +8902,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9044,7 +9082,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9091,6 +9129,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9283,7 +9323,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9330,6 +9370,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9510,7 +9552,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9557,6 +9599,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9751,7 +9795,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9798,6 +9842,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9978,7 +10024,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10025,6 +10071,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10219,7 +10267,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10266,6 +10314,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10446,7 +10496,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10493,6 +10543,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10687,7 +10739,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10734,6 +10786,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10910,7 +10964,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10957,6 +11011,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11147,7 +11203,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11194,6 +11250,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11370,7 +11428,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11417,6 +11475,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11607,7 +11667,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11654,6 +11714,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11830,7 +11892,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11877,6 +11939,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12067,7 +12131,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12114,6 +12178,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12290,7 +12356,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12337,6 +12403,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12527,7 +12595,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12574,6 +12642,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12750,7 +12820,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12797,6 +12867,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12987,7 +13059,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure or aggregate
+                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13034,6 +13106,8 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
+                /** @description Adds to each point the mean of the mids of its session and the n - 1 sessions before it, also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json

@@ -283,3 +283,32 @@ export function aggregatedPoints(
     periods: { start: groups.start, end: groups.end, ...countsOf(groups, rated.from) },
   };
 }
+
+/**
+ * The moving average of each of the last points: the mean of the unrounded (converted) mids of its
+ * observation and those before it, rounded once like the average of a period. Null if there are
+ * fewer observations than `sessions`, or one of them has no rate.
+ * @param observations those of the points, after the earlier ones that their means need
+ * @param sessions number of observations of each mean
+ * @param length number of points
+ */
+export function movingAverages(
+  observations: Observations,
+  sessions: number,
+  length: number,
+  rounding: Rounding,
+): DecimalColumn {
+  const { columns } = observations;
+  const factors = factorsOf(observations);
+  const stored = columns.mid;
+  const input: ColumnInput = { observations, name: 'mid', stored, factors, method: 'average' };
+  const out = new RoundedColumn(length, rounding);
+  const before = columns.length - length;
+  for (let at = 0; at < length; at += 1) {
+    const to = before + at + 1;
+    const from = to - sessions;
+    if (from < 0 || lacks(input, from, to)) out.clear(at);
+    else average(input, from, to, out, at);
+  }
+  return out;
+}

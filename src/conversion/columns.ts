@@ -76,6 +76,8 @@ export interface PointColumns {
   readonly fx: FxColumns | null;
   /** Null except for aggregated points. */
   readonly periods: PeriodColumns | null;
+  /** Absent if not requested. */
+  readonly movingAverage?: DecimalColumn;
 }
 
 /** A decimal column from one index on. The indexes of wide numbers are shifted with it. */

@@ -48,6 +48,7 @@ const VALUES: Readonly<Record<OptionName, readonly object[]>> = {
   columns: [{ columns: 'code,date,mid' }, { columns: 'all' }],
   layout: [{ layout: 'wide' }, { layout: 'long' }],
   warnings: [{ warnings: 'row' }, { warnings: 'header' }],
+  movingAverage: [{ movingAverage: 5 }, { movingAverage: 20 }],
 };
 
 /** `strict` refuses instead of changing an answer; the revision is the newest one. */

@@ -224,4 +224,5 @@ export const csvColumns = (market: Market): readonly string[] => [
   ...['latestDate', 'latestMid', 'previousDate', 'previousMid'],
   ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
   'observationsLeftOut',
+  'movingAverage',
 ];

@@ -29,7 +29,7 @@ interface Option {
   /** A value in an address. The examples of all options together are one valid request. */
   readonly example?: string | number | boolean;
   /** In place of an example, a value that shows the form only: no tool may fill it in. */
-  readonly sample?: string;
+  readonly sample?: string | number;
 }
 
 /** The notation of an option in an address. */
@@ -56,6 +56,9 @@ const INSTANT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+
 
 /** Maximum of `lastObservations`: more days than a series can have. */
 const LAST_OBSERVATIONS_MAX = 146_100;
+
+/** Maximum of `movingAverage`: about the sessions of a year. */
+const MOVING_AVERAGE_MAX = 250;
 
 /** `all`, `short`, or column names separated by commas. */
 const COLUMNS = '^[A-Za-z]+(,[A-Za-z]+){0,99}$';
@@ -114,7 +117,7 @@ export const OPTIONS = {
       maximum: 10,
       description:
         'Decimals of converted and aggregated values; default 6 significant digits, at least 2 ' +
-        'decimals. Rejected without currency, unitOfMeasure or aggregate',
+        'decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage',
     }),
     default: null as number | null,
     effect: 'rounds',
@@ -218,6 +221,21 @@ export const OPTIONS = {
     }),
     default: 'header' as 'header' | 'row',
     example: 'header',
+  },
+  /** Number of sessions of each mean; null for no means. */
+  movingAverage: {
+    schema: Type.Integer({
+      minimum: 1,
+      maximum: MOVING_AVERAGE_MAX,
+      description:
+        'Adds to each point the mean of the mids of its session and the n - 1 sessions before it, ' +
+        'also of those before dateFrom; null if there are fewer. Requires includeSeries; rejected ' +
+        'with aggregate or layout=wide',
+    }),
+    default: null as number | null,
+    effect: 'computes',
+    needsSeries: true,
+    sample: 20,
   },
 } as const satisfies Readonly<Record<string, Option>>;
 

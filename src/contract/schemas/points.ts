@@ -99,6 +99,9 @@ const Point = open(
           'Assessments of the period excluded because they have no rate; absent if there is none',
       }),
     ),
+    movingAverage: Type.Optional(
+      value('Mean of the last mids up to this one; null if there are too few, or one has no rate'),
+    ),
     conversionReason: Type.Optional(
       word(['no-rate'], {
         description: 'Reason that this point was not converted; absent if it was',

@@ -26,6 +26,9 @@ export type PlanOptions = {
 interface OptionMembers extends Readonly<Record<string, unknown>> {
   readonly asOf?: unknown;
   readonly revision?: unknown;
+  readonly movingAverage?: unknown;
+  readonly aggregate?: unknown;
+  readonly layout?: unknown;
 }
 
 /** The detail of the violation for an instant in the future. */
@@ -41,6 +44,7 @@ export function brokenOptions(
   const broken = [
     ...needlessRounding(options, brokenPointers),
     ...withoutSeries(options, brokenPointers),
+    ...misplacedAverage(options, brokenPointers),
   ];
   if (asOf !== undefined && revision !== undefined) {
     const detail = 'asOf and revision both name a past revision; omit one of them';
@@ -85,6 +89,18 @@ function withoutSeries(options: OptionMembers, brokenPointers: ReadonlySet<strin
       code: 'unknown_field',
       detail: `${name} applies to the points of series; add includeSeries, or omit it`,
     }));
+}
+
+/** The violation of a moving average in an answer whose values are no published sessions. */
+function misplacedAverage(
+  { movingAverage, aggregate, layout }: OptionMembers,
+  brokenPointers: ReadonlySet<string>,
+): Violation[] {
+  const pointer = '/options/movingAverage';
+  const other = aggregate !== undefined ? 'aggregate' : layout === 'wide' ? 'layout' : null;
+  if (movingAverage === undefined || other === null || brokenPointers.has(pointer)) return [];
+  const has = other === 'layout' ? 'A wide table has mids only' : 'An aggregate has no sessions';
+  return [{ pointer, code: 'unknown_field', detail: `${has}; omit movingAverage, or ${other}` }];
 }
 
 /** Maximum clock error of a service. The database clock checks instants closer than this. */

@@ -5,7 +5,7 @@ import { dayText } from '../../std/days.ts';
 export const SLICE_BYTES = 65_536;
 
 /** Upper bound of the bytes of one point in any format, without wide numbers: reserved first. */
-export const POINT_BYTES_MAX = 640;
+export const POINT_BYTES_MAX = 768;
 
 /** Warnings in one slice: there may be one for each record. */
 export const WARNINGS_PER_SLICE = 200;

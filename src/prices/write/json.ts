@@ -117,6 +117,7 @@ const PERIOD_START = ascii(',"periodStart":"');
 const PERIOD_END = ascii('","periodEnd":"');
 const OBSERVATIONS = ascii('","observations":');
 const LEFT_OUT = ascii(',"observationsLeftOut":');
+const MOVING_AVERAGE = ascii(',"movingAverage":');
 const NO_RATE = ascii(',"conversionReason":"no-rate"');
 const NULL = ascii('null');
 
@@ -166,7 +167,7 @@ function putPoint(
   rates: RateTexts | null,
   isText: boolean,
 ): number {
-  const { fx, periods } = points;
+  const { fx, periods, movingAverage } = points;
   const day = points.day[index] as number;
   const micros = points.publishedAt[index] as number;
   let at = dates.put(view, out, start, day, day);
@@ -184,20 +185,23 @@ function putPoint(
     at = putWords(view, at, rates.at(fx, index));
   }
   if (periods !== null) at = putPeriod(out, at, periods, index);
+  if (movingAverage !== undefined) {
+    at = putValue(out, putText(out, at, MOVING_AVERAGE), movingAverage, index, isText);
+  }
   if (isUnconverted(points, index)) at = putText(out, at, NO_RATE);
   out[at] = 0x7d;
   return at + 1;
 }
 
 /** Bytes to reserve for a point: the usual bound, and numbers that are too wide for a double. */
-function roomOf({ low, mid, high }: PointColumns, index: number): number {
+function roomOf({ low, mid, high, movingAverage }: PointColumns, index: number): number {
   let room = POINT_BYTES_MAX;
-  for (const { wide } of [low, mid, high]) room += wide?.get(index)?.length ?? 0;
+  for (const each of [low, mid, high, movingAverage]) room += each?.wide?.get(index)?.length ?? 0;
   return room;
 }
 
-const hasWideNumbers = ({ low, mid, high }: PointColumns): boolean =>
-  [low, mid, high].some(({ wide }) => wide !== null);
+const hasWideNumbers = ({ low, mid, high, movingAverage }: PointColumns): boolean =>
+  [low, mid, high, movingAverage].some((each) => each !== undefined && each.wide !== null);
 
 const writer = new ByteWriter('null');
 

@@ -1,4 +1,4 @@
-import { aggregatedPoints } from '../../conversion/aggregate.ts';
+import { aggregatedPoints, movingAverages } from '../../conversion/aggregate.ts';
 import {
   type Columns,
   columnSlice,
@@ -55,6 +55,24 @@ function pointsOf(plan: Plan, observations: Observations, rounding: Rounding): P
   return last.conversion ? convertedPoints(last, rounding) : nativePoints(last.columns);
 }
 
+/**
+ * The points with their moving averages, if requested.
+ * @param columns the series, with the sessions before the points
+ */
+function withAverages(
+  points: PointColumns,
+  { options }: Plan,
+  columns: Columns,
+  conversion: Observations['conversion'],
+  rounding: Rounding,
+): PointColumns {
+  const { movingAverage: sessions } = options;
+  if (sessions === null) return points;
+  const from = Math.max(0, columns.length - points.length - sessions + 1);
+  const used = observe(columnSlice(columns, from, columns.length), conversion);
+  return { ...points, movingAverage: movingAverages(used, sessions, points.length, rounding) };
+}
+
 /** Currency and unit of a record before and after conversion, for its members and receipt. */
 function currenciesAndUnitsOf(
   { references, targets }: RenderContext,
@@ -105,7 +123,7 @@ function descriptionOf(
 
 /**
  * Computes a record.
- * @param columns the series, from its first point if a summary is requested
+ * @param columns the points of `rangeOf`, which may be earlier than the requested days
  */
 function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Columns): Contents {
   const { options, days } = context.plan;
@@ -113,9 +131,11 @@ function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Colu
   const conversion = outcome?.conversion ?? null;
   const observed = options.includeSeries ? observe(since(columns, days.first), conversion) : null;
   const summary = options.includeSummary ? summaryIn(context, planned, columns) : null;
+  const rounding = roundingOf(context.plan, price);
+  const points = observed && pointsOf(context.plan, observed, rounding);
   return {
     ...descriptionOf(context, planned, summary, observed?.withoutRate ?? 0),
-    points: observed && pointsOf(context.plan, observed, roundingOf(context.plan, price)),
+    points: points && withAverages(points, context.plan, columns, conversion, rounding),
   };
 }
 
@@ -160,12 +180,17 @@ const pointsIn = (series: ReadonlyMap<number, Columns>): number => {
 
 /** The points that the records of a plan need. */
 function rangeOf({ days, options }: Plan): SeriesRange {
-  const { includeSummary, aggregate, currency, lastObservations } = options;
+  const { includeSummary, aggregate, currency, lastObservations, movingAverage } = options;
   // A summary needs points before the requested days, but none after them.
   if (includeSummary) return { days: { first: -Infinity, last: days.last }, last: null };
   // The receipt of a conversion counts all points without a rate.
   const isCut = aggregate === null && currency === null;
-  return { days, last: isCut ? lastObservations : null };
+  const last = isCut ? lastObservations : null;
+  if (movingAverage === null) return { days, last };
+  // A mean needs sessions before the requested days, of which each has one point at most.
+  const most = Math.min(last ?? Infinity, daysIn(days)) + movingAverage - 1;
+  const isBounded = Number.isFinite(most);
+  return { days: { first: -Infinity, last: days.last }, last: isBounded ? most : null };
 }
 
 /**

@@ -191,6 +191,10 @@ class RowNotation {
       observations: ({ periods }, index) => this.#integer(periods?.observations[index]),
       observationsLeftOut: ({ periods }, index) =>
         this.#integer(periods?.leftOut[index] || undefined),
+      movingAverage: ({ movingAverage }, index) => {
+        if (movingAverage === undefined) this.#empty();
+        else this.#decimal(movingAverage, index);
+      },
       fxDate: ({ fx }, index) => this.day(fx?.day[index]),
       fxBase: (points, index) => {
         if (hasRate(points, index)) out.text(this.shared(points.fx?.pair.base ?? null));
@@ -235,8 +239,9 @@ function reasonCell(receipt: Receipt | null, notation: RowNotation): PointCell {
 /** True if no point was converted or aggregated, so that each has the same reason. */
 const isNative = ({ fx, periods }: PointColumns): boolean => fx === null && periods === null;
 
-/** The columns that are empty in each point of some series: those of periods and of rates. */
-function isEmptyIn({ periods, fx }: PointColumns, name: string): boolean {
+/** The columns that are empty in each point of some series: those of computed numbers. */
+function isEmptyIn({ periods, fx, movingAverage }: PointColumns, name: string): boolean {
+  if (name === 'movingAverage') return movingAverage === undefined;
   if (name.startsWith('period') || name.startsWith('observations')) return periods === null;
   return name.startsWith('fx') && fx === null;
 }

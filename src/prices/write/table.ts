@@ -54,6 +54,7 @@ const KINDS: Readonly<Record<string, TableColumnKind>> = {
   periodEnd: 'day',
   observations: 'integer',
   observationsLeftOut: 'integer',
+  movingAverage: 'decimal',
   fxDate: 'day',
   fxFrom: 'decimal',
   fxTo: 'decimal',
@@ -85,9 +86,9 @@ export const tableColumns = (plan: Plan): readonly TableColumn[] =>
     return { name, kind, scale: kind === 'decimal' ? scaleOf(plan, name) : 0 };
   });
 
-/** True if a column holds numbers of points, which a conversion or an aggregate computes. */
-const isValue = (name: string): name is ValueName =>
-  (VALUE_NAMES as readonly string[]).includes(name);
+/** True if a column holds numbers of points, which an option may compute. */
+const isValue = (name: string): name is ValueName | 'movingAverage' =>
+  name === 'movingAverage' || (VALUE_NAMES as readonly string[]).includes(name);
 
 function scaleOf(plan: Plan, name: string): number {
   if (isValue(name)) return isComputed(plan.options) ? COMPUTED_SCALE : STORED_SCALE;
@@ -155,6 +156,7 @@ const POINT_VALUES: Readonly<Record<string, (points: PointColumns) => RunValues>
     periods === null
       ? NONE
       : { of: 'number', at: (index) => (periods.leftOut[index] as number) || Number.NaN },
+  movingAverage: ({ movingAverage }) => decimals(movingAverage),
   fxDate: ({ fx }) => days(fx?.day),
   fxBase: ({ fx }) =>
     fx === null

@@ -71,6 +71,26 @@ t.test('decimals go with a currency, a unit or an aggregate, and a refusal says 
   }
 });
 
+const average = (movingAverage: unknown, more: object = {}) =>
+  options({ includeSeries: true, movingAverage, ...more });
+
+refuses('a moving average is of 1 to 250 sessions of a series, in a long layout', {
+  'no session': [average(0), '/options/movingAverage out_of_range'],
+  'more than 250': [average(251), '/options/movingAverage out_of_range'],
+  'a fraction': [average(2.5), '/options/movingAverage wrong_type'],
+  'a text': [average('20'), '/options/movingAverage wrong_type'],
+  'without series': [options({ movingAverage: 20 }), '/options/movingAverage unknown_field'],
+  'beside an aggregate': [
+    average(20, { aggregate: monthly }),
+    '/options/movingAverage unknown_field',
+  ],
+  'in a wide table': [average(20, { layout: 'wide' }), '/options/movingAverage unknown_field'],
+  'a broken one is reported alone': [
+    average(0, { aggregate: monthly }),
+    '/options/movingAverage out_of_range',
+  ],
+});
+
 const NO_INSTANTS = [
   '',
   'now',

@@ -14,6 +14,7 @@ const EVERYTHING = {
   currency: 'EUR',
   unitOfMeasure: 'lb',
 };
+const MOVING = { includeSeries: true, movingAverage: 5 };
 const AVERAGES = { includeSeries: true, aggregate: { period: 'quarter', method: 'average' } };
 
 async function ask({ app, key }: Service, slug: string, body: object) {
@@ -49,7 +50,7 @@ t.test('an Arrow stream holds what the CSV of the same request holds', async (t)
   const database = await seededDatabase(t);
   for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
     const service = await serviceOn(t, database, settings);
-    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES]) {
+    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES, MOVING]) {
       const body = { filters: { dateFrom: '2026-06-01' }, options };
       for (const slug of ['nickel', 'lithium'] as const) {
         const { answer, read } = await ask(service, slug, body);

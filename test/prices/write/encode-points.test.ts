@@ -64,6 +64,7 @@ const leg = fc.record({
 const point = fc.record({
   day: fc.integer(DAYS),
   values: fc.tuple(cell, cell, cell),
+  movingAverage: cell,
   publishedAt: fc.bigInt({ min: -6_311_433_600_000_000n, max: 6_311_433_599_999_999n }),
   corrections: fc.nat(),
   rate: fc.option(fc.record({ day: fc.integer(DAYS), from: leg, to: leg })),
@@ -108,6 +109,9 @@ function columnsOf(points: readonly RandomPoint[], kind: string, base: string): 
             leftOut: Int32Array.from(points, ({ period }) => period.leftOut),
           }
         : null,
+    ...(kind !== 'periods' && {
+      movingAverage: columnOf(points.map((each) => each.movingAverage)),
+    }),
   };
 }
 
@@ -143,8 +147,9 @@ function textsOf(points: readonly RandomPoint[], kind: string, base: string): st
       `"publishedAt":"${instantText(each.publishedAt)}","corrections":${each.corrections}`,
     ].join(',');
     const rates = kind === 'rates' ? ratesText(each, base) : '';
+    const mean = kind === 'periods' ? '' : `,"movingAverage":${textOf(each.movingAverage)}`;
     const reason = mid === 'null' ? ',"conversionReason":"no-rate"' : '';
-    return `{${members}${rates}${kind === 'periods' ? periodText(each) : ''}${reason}}`;
+    return `{${members}${rates}${kind === 'periods' ? periodText(each) : ''}${mean}${reason}}`;
   });
   return texts.join(',');
 }
@@ -184,6 +189,7 @@ t.test('the longest converted points fit, thousands of times over', async (t) =>
   const rate = { scaled: 999_999_999_999_999n, scale: 10 };
   const longest: RandomPoint = {
     day: DAYS.min,
+    movingAverage: number,
     values: [number, number, { wide: `-${'9'.repeat(2_000)}` }],
     publishedAt: -6_311_433_599_999_999n,
     corrections: 2_147_483_647,

@@ -31,12 +31,13 @@ const EVERYTHING = {
   currency: 'EUR',
   unitOfMeasure: 'lb',
 };
+const MOVING = { includeSeries: true, movingAverage: 5 };
 const AVERAGES = { includeSeries: true, aggregate: { period: 'quarter', method: 'average' } };
 const RECENT = { dateFrom: '2026-06-01' };
 
 t.test('the CSV of every market holds what its JSON holds, to the last digit', async (t) => {
   for (const { slug } of MARKETS) {
-    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES]) {
+    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES, MOVING]) {
       const body = { filters: RECENT, options };
       const json = await ask(slug, body, 'application/json');
       const csv = await ask(slug, body, 'text/csv');

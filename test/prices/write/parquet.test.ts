@@ -17,6 +17,7 @@ const EVERYTHING = {
   currency: 'EUR',
   unitOfMeasure: 'lb',
 };
+const MOVING = { includeSeries: true, movingAverage: 5 };
 const AVERAGES = { includeSeries: true, aggregate: { period: 'quarter', method: 'average' } };
 
 let folder: string;
@@ -65,7 +66,7 @@ t.test('DuckDB reads from the file what the CSV of the same request holds', asyn
   const database = await seededDatabase(t);
   for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
     const service = await serviceOn(t, database, settings);
-    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES]) {
+    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES, MOVING]) {
       const body = { filters: { dateFrom: '2026-06-01' }, options };
       const csv = await service.request({
         method: 'POST',

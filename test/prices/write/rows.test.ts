@@ -15,8 +15,9 @@ const EVERYTHING = {
   currency: 'EUR',
   unitOfMeasure: 'lb',
 };
+const MOVING = { includeSeries: true, movingAverage: 5 };
 const AVERAGES = { includeSeries: true, aggregate: { period: 'quarter', method: 'average' } };
-const OPTIONS = [{}, { includeSeries: true }, EVERYTHING, AVERAGES];
+const OPTIONS = [{}, { includeSeries: true }, EVERYTHING, AVERAGES, MOVING];
 
 /** The service with the price book, and without. */
 let services: readonly Service[];

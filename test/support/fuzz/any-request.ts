@@ -57,6 +57,9 @@ export function anyRequest(random: () => number): (values: ValuesByMarket) => Pr
         method: pick(METHODS),
       };
     }
+    if (options['includeSeries'] && !('aggregate' in options) && chance(0.2)) {
+      options['movingAverage'] = pick([1, 3, 20, 250]);
+    }
     const computes = COMPUTING.some((name) => name in options);
     if (!computes) delete options['decimals'];
     return options;

@@ -89,6 +89,7 @@ const OPTIONS: Readonly<Record<OptionName, (value: unknown) => boolean>> = {
   columns: () => false,
   layout: isOneOf('long'),
   warnings: isOneOf('header'),
+  movingAverage: isIn(1, 250),
 };
 
 const optionsAreLegal = (options: Members): boolean =>
@@ -96,6 +97,8 @@ const optionsAreLegal = (options: Members): boolean =>
     ([name, value]) => Object.hasOwn(OPTIONS, name) && OPTIONS[name as OptionName](value),
   ) &&
   (!Object.hasOwn(options, 'lastObservations') || options['includeSeries'] === true) &&
+  (!Object.hasOwn(options, 'movingAverage') ||
+    (options['includeSeries'] === true && !Object.hasOwn(options, 'aggregate'))) &&
   !(Object.hasOwn(options, 'asOf') && Object.hasOwn(options, 'revision')) &&
   (!Object.hasOwn(options, 'decimals') || COMPUTING.some((name) => Object.hasOwn(options, name)));
 

@@ -11,6 +11,7 @@ const VALUES: Readonly<Partial<Record<OptionName, fc.Arbitrary<unknown>>>> = {
   columns: fc.constantFrom('all', 'short', 'code,date,mid', 'mid,currency,code'),
   layout: fc.constantFrom('long', 'wide'),
   warnings: fc.constantFrom('header', 'row'),
+  movingAverage: fc.integer({ min: 1, max: 40 }),
 };
 
 /** The revision of an answer, and the instant of its commit. */
@@ -49,5 +50,6 @@ export const withForm = (
       ...(needsSeries ? { includeSeries: true } : {}),
     };
     if (combined['layout'] === 'wide') delete combined['columns'];
+    if (combined['layout'] === 'wide' || 'aggregate' in combined) delete combined['movingAverage'];
     return { filters, options: combined };
   });

@@ -99,6 +99,7 @@ const pointOf = (point: ExactRecord) => ({
   fxFrom: point?.fx?.from,
   fxTo: point?.fx?.to,
   observationsLeftOut: point?.observationsLeftOut,
+  movingAverage: point?.movingAverage,
 });
 
 /** A reason stands on the rows that it explains: of a partial record, those without a rate. */

@@ -1,0 +1,114 @@
+import type pg from 'pg';
+import t from 'tap';
+import { seededDatabase } from '../../support/database/database.ts';
+import {
+  BY_RULE_FUNCTION,
+  type PointUnits,
+  valuesIn,
+} from '../../support/database/sql-analytics.ts';
+import { type Service, serviceOn } from '../../support/http/service.ts';
+import { parseExact } from '../../support/prices/oracle.ts';
+import { SPECIFIED } from '../../support/prices/specification.ts';
+
+/** The service with the price book, and without. */
+let services: readonly Service[];
+let client: pg.PoolClient;
+t.before(async () => {
+  const database = await seededDatabase(t);
+  services = [
+    await serviceOn(t, database),
+    await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' }),
+  ];
+  client = await database.pool.connect();
+  t.teardown(() => client.release(true));
+  await client.query(BY_RULE_FUNCTION);
+});
+
+interface Range {
+  readonly dateFrom?: string;
+  readonly dateTo?: string;
+}
+
+type Means = Readonly<Record<string, readonly (readonly [date: string, mean: string | null])[]>>;
+
+/**
+ * Day and mean of each point on the days, by code, as PostgreSQL computes them. Its factors have a
+ * hundred decimals, so a mean halfway between two numbers is exact only to some decimals fewer.
+ */
+async function bySql(units: PointUnits, sessions: number, range: Range): Promise<Means> {
+  const { rows } = await client.query(
+    `with ${valuesIn(units)}, means as (
+      select code, date, case when count(*) over w = $1
+        then pg_temp.by_rule(round(sum(mid) over w / $1, 60))::text end as mean
+      from v window w as (partition by code order by date
+        rows between $1 - 1 preceding and current row))
+    select code, json_agg(json_build_array(date, mean) order by date) as series
+    from means where date between $2 and $3 group by code`,
+    [sessions, range.dateFrom ?? '-infinity', range.dateTo ?? 'infinity'],
+  );
+  return Object.fromEntries(rows.map(({ code, series }) => [code, series]));
+}
+
+/** The same, as the service answers. */
+async function byService(from: Service, units: PointUnits, range: Range, form: object) {
+  const target = units === 'native' ? {} : { currency: 'EUR', unitOfMeasure: 'kg' };
+  const found: [string, Means[string]][] = [];
+  for (const { slug } of SPECIFIED) {
+    const { body } = await from.app.inject({
+      method: 'POST',
+      url: `/v3/prices/${slug}`,
+      headers: { 'x-api-key': from.key },
+      payload: { filters: range, options: { includeSeries: true, ...target, ...form } },
+    });
+    for (const { code, series } of parseExact(body).data) {
+      const means = series.map((each: { date: string; movingAverage: string | null }) => [
+        each.date,
+        each.movingAverage,
+      ]);
+      if (means.length > 0) found.push([code, means]);
+    }
+  }
+  return Object.fromEntries(found.toSorted());
+}
+
+const RANGES: readonly Range[] = [
+  { dateFrom: '2026-03-10', dateTo: '2026-04-20' },
+  { dateFrom: '2026-05-01' },
+  {},
+];
+
+for (const units of ['native', 'EUR/kg'] as const) {
+  t.test(`every moving average of every price is what SQL makes of it, ${units}`, async (t) => {
+    for (const range of RANGES) {
+      for (const sessions of [1, 20, 250]) {
+        const right = await bySql(units, sessions, range);
+        const cut = Object.fromEntries(
+          Object.entries(right).map(([code, series]) => [code, series.slice(-3)]),
+        );
+        const title = JSON.stringify({ range, sessions });
+        t.ok(Object.keys(right).length > 50, title);
+        for (const from of services) {
+          const movingAverage = sessions;
+          const whole = await byService(from, units, range, { movingAverage });
+          t.same(whole, Object.fromEntries(Object.entries(right).toSorted()), title);
+          const form = { movingAverage, lastObservations: 3, includeSummary: sessions === 20 };
+          const last = await byService(from, units, range, form);
+          t.same(last, Object.fromEntries(Object.entries(cut).toSorted()), `the last of ${title}`);
+        }
+      }
+    }
+  });
+}
+
+t.test('a moving average changes no published value and no warning', async (t) => {
+  for (const from of services) {
+    for (const options of [{ includeSeries: true }, { includeSeries: true, currency: 'EUR' }]) {
+      const filters = { dateFrom: '2026-03-10' };
+      const without = await from.post('nickel', { filters, options });
+      const means = { ...options, movingAverage: 20 };
+      const { text } = await from.post('nickel', { filters, options: means });
+      t.not(text, without.text);
+      t.equal(text.replaceAll(/,"movingAverage":(?:null|-?[\d.]+)/g, ''), without.text);
+    }
+  }
+});
