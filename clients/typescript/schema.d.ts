@@ -2047,7 +2047,7 @@ export interface components {
             readonly strict?: boolean;
             /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
             readonly lastObservations?: number;
-            /** @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default */
+            /** @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default */
             readonly decimalsAsText?: boolean;
             /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
             readonly columns?: string;
@@ -3729,7 +3729,7 @@ export interface components {
          */
         readonly lastObservations: number;
         /**
-         * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+         * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
          * @example false
          */
         readonly decimalsAsText: boolean;
@@ -5271,7 +5271,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -5516,7 +5516,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -5819,7 +5819,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -6062,7 +6062,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -6293,7 +6293,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -6538,7 +6538,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -6765,7 +6765,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7006,7 +7006,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7235,7 +7235,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7478,7 +7478,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7705,7 +7705,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7946,7 +7946,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -8173,7 +8173,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -8414,7 +8414,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -8643,7 +8643,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -8886,7 +8886,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -9113,7 +9113,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -9354,7 +9354,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -9583,7 +9583,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -9826,7 +9826,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10055,7 +10055,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10298,7 +10298,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10527,7 +10527,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10770,7 +10770,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10995,7 +10995,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11234,7 +11234,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11459,7 +11459,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11698,7 +11698,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11923,7 +11923,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -12162,7 +12162,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -12387,7 +12387,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -12626,7 +12626,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -12851,7 +12851,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -13090,7 +13090,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes low, mid, high, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];

@@ -29,13 +29,14 @@ interface Range {
   readonly dateTo?: string;
 }
 
-type Means = Readonly<Record<string, readonly (readonly [date: string, mean: string | null])[]>>;
+type Series = readonly (readonly [date: string, mean: string | null])[];
+type Means = ReadonlyMap<string, Series>;
 
 /**
- * Day and mean of each point on the days, by code, as PostgreSQL computes them. Its factors have a
+ * Day and mean of each point, by code, as PostgreSQL computes them. Its factors have a
  * hundred decimals, so a mean halfway between two numbers is exact only to some decimals fewer.
  */
-async function bySql(units: PointUnits, sessions: number, range: Range): Promise<Means> {
+async function bySql(units: PointUnits, sessions: number): Promise<Means> {
   const { rows } = await client.query(
     `with ${valuesIn(units)}, means as (
       select code, date, case when count(*) over w = $1
@@ -43,16 +44,32 @@ async function bySql(units: PointUnits, sessions: number, range: Range): Promise
       from v window w as (partition by code order by date
         rows between $1 - 1 preceding and current row))
     select code, json_agg(json_build_array(date, mean) order by date) as series
-    from means where date between $2 and $3 group by code`,
-    [sessions, range.dateFrom ?? '-infinity', range.dateTo ?? 'infinity'],
+    from means group by code`,
+    [sessions],
   );
-  return Object.fromEntries(rows.map(({ code, series }) => [code, series]));
+  return new Map(rows.map(({ code, series }) => [code, series]));
 }
 
+/** The points on the days, if there are any. */
+const within = (means: Means, { dateFrom = '', dateTo = '9999' }: Range): Means =>
+  new Map(
+    [...means]
+      .map(([code, series]) => {
+        const some = series.filter(([date]) => date >= dateFrom && date <= dateTo);
+        return [code, some] as const;
+      })
+      .filter(([, series]) => series.length > 0),
+  );
+
 /** The same, as the service answers. */
-async function byService(from: Service, units: PointUnits, range: Range, form: object) {
+async function byService(
+  from: Service,
+  units: PointUnits,
+  range: Range,
+  form: object,
+): Promise<Means> {
   const target = units === 'native' ? {} : { currency: 'EUR', unitOfMeasure: 'kg' };
-  const found: [string, Means[string]][] = [];
+  const found = new Map<string, Series>();
   for (const { slug } of SPECIFIED) {
     const { body } = await from.app.inject({
       method: 'POST',
@@ -65,10 +82,23 @@ async function byService(from: Service, units: PointUnits, range: Range, form: o
         each.date,
         each.movingAverage,
       ]);
-      if (means.length > 0) found.push([code, means]);
+      if (means.length > 0) found.set(code, means);
     }
   }
-  return Object.fromEntries(found.toSorted());
+  return found;
+}
+
+/** The first point that differs, with its code; a comparison of all by tap takes a minute. */
+function differenceOf(found: Means, right: Means): string | null {
+  for (const code of new Set([...found.keys(), ...right.keys()])) {
+    const [one = [], other = []] = [found.get(code), right.get(code)];
+    const points = Array.from({ length: Math.max(one.length, other.length) }, (_, at) =>
+      [one[at], other[at]].map((each) => `${each}`),
+    );
+    const odd = points.find(([is, should]) => is !== should);
+    if (odd) return `${code}: ${odd.join(' and not ')}`;
+  }
+  return null;
 }
 
 const RANGES: readonly Range[] = [
@@ -79,21 +109,20 @@ const RANGES: readonly Range[] = [
 
 for (const units of ['native', 'EUR/kg'] as const) {
   t.test(`every moving average of every price is what SQL makes of it, ${units}`, async (t) => {
-    for (const range of RANGES) {
-      for (const sessions of [1, 20, 250]) {
-        const right = await bySql(units, sessions, range);
-        const cut = Object.fromEntries(
-          Object.entries(right).map(([code, series]) => [code, series.slice(-3)]),
-        );
+    for (const sessions of [1, 20, 250]) {
+      const all = await bySql(units, sessions);
+      for (const range of RANGES) {
+        const right = within(all, range);
+        const cut = new Map([...right].map(([code, series]) => [code, series.slice(-3)]));
         const title = JSON.stringify({ range, sessions });
-        t.ok(Object.keys(right).length > 50, title);
+        t.ok(right.size > 50, title);
         for (const from of services) {
           const movingAverage = sessions;
           const whole = await byService(from, units, range, { movingAverage });
-          t.same(whole, Object.fromEntries(Object.entries(right).toSorted()), title);
+          t.equal(differenceOf(whole, right), null, title);
           const form = { movingAverage, lastObservations: 3, includeSummary: sessions === 20 };
           const last = await byService(from, units, range, form);
-          t.same(last, Object.fromEntries(Object.entries(cut).toSorted()), `the last of ${title}`);
+          t.equal(differenceOf(last, cut), null, `the last of ${title}`);
         }
       }
     }
