@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { parse } from 'yaml';
 import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
 import { mappingSchemaText } from '../src/ingest/mapping/schema.ts';
@@ -11,6 +12,7 @@ import { recordExamples } from '../test/support/prices/examples.ts';
 import { statementsText } from '../test/support/prices/statements.ts';
 import { startServer } from '../test/support/run/server.ts';
 import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';
+import { pythonTypes } from './python-types.ts';
 import { schemaText } from './schema.ts';
 import { installTools, makeTypescriptClient, TOOLS } from './typescript-client.ts';
 
@@ -26,6 +28,7 @@ schema, the sample data or the contract, and read what changed in them.
   docs/mapping.schema.json    the JSON schema of a mapping, for editors
   README.md                   its table of markets
   clients/typescript          schema.d.ts, client.js and client.d.ts, by the tools of test/client
+  clients/python/commodity_prices_types.py  the types of records
 
 It uses the PostgreSQL of TEST_DATABASE_URL, else a container, else an embedded one.
 `;
@@ -97,6 +100,8 @@ async function main(): Promise<void> {
   await write('test/prices/statements.sql', await statementsText());
   await write('docs/mapping.schema.json', mappingSchemaText());
   await writeReadme();
+  const { components } = parse(await readFile(`${ROOT}openapi.yaml`, 'utf8'));
+  await write('clients/python/commodity_prices_types.py', pythonTypes(components.schemas));
   await installTools(TOOLS);
   await makeTypescriptClient(`${ROOT}clients/typescript`);
   process.stdout.write('Wrote clients/typescript\n');
