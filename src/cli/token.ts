@@ -5,9 +5,11 @@ import type { Config } from '../config/config.ts';
 import { readCommandConfig, withDevelopmentSecret } from '../process/environment.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
+import { type ScopeClaim, scopeClaimsOf } from '../std/scope-claims.ts';
 import { command, json, option, required } from './command.ts';
 import { splitScopes } from './keys/arguments.ts';
 import { printLines } from './output.ts';
+import { addCheck } from './token-check.ts';
 
 interface DevelopmentToken {
   /** The JWT_SECRET of the service: at least 32 bytes. */
@@ -16,6 +18,8 @@ interface DevelopmentToken {
   readonly audience: string;
   readonly subject: string;
   readonly scopes: readonly string[];
+  /** The claim that names the scopes. */
+  readonly claim: ScopeClaim;
   readonly lifetimeSeconds: number;
 }
 
@@ -32,7 +36,9 @@ export async function createDevelopmentToken(request: DevelopmentToken): Promise
   const secret = Buffer.from(request.secret);
   if (secret.length < 32) throw new TypeError('JWT_SECRET: must have at least 32 bytes');
   const issuedAt = Math.floor(Date.now() / 1000);
-  return new SignJWT({ scope: scopesOf(request.scopes).join(' ') })
+  const { name, prefix } = request.claim;
+  const scopes = scopesOf(request.scopes).map((each) => `${prefix}${each}`);
+  return new SignJWT({ [name]: scopes.join(' ') })
     .setProtectedHeader({ alg: 'HS256', typ: 'at+jwt' })
     .setIssuer(request.issuer)
     .setAudience(request.audience)
@@ -90,6 +96,7 @@ Example:
       audience: config.JWT_AUDIENCE,
       subject: options.subject,
       scopes: options.scope,
+      claim: scopeClaimsOf(config.JWT_SCOPE_CLAIMS)[0] as ScopeClaim,
       lifetimeSeconds,
     });
     if (given.JWT_SECRET === undefined) {
@@ -103,7 +110,8 @@ Example:
   },
 });
 
-/** Adds `token create`. */
+/** Adds `token check` and `token create`. */
 export function addTokenCommands(token: Command): void {
+  addCheck(token);
   addCreate(token);
 }

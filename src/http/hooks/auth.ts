@@ -16,18 +16,20 @@ import {
   invalidToken,
   noMarketScope,
 } from '../../auth/refusals.ts';
-import { type KeySettings, type KeySource, keySourceOf } from '../../auth/tokens/signing-keys.ts';
+import { type KeySettings, keySourceOf } from '../../auth/tokens/signing-keys.ts';
 import { type Claims, headerOf, principalOf, type TokenRules } from '../../auth/tokens/tokens.ts';
 import { allows, marketsOpenTo } from '../../catalog/scopes.ts';
 import type { Link } from '../../db/link/link.ts';
 import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
+import { scopeClaimsOf } from '../../std/scope-claims.ts';
 import type { Access } from '../context.ts';
 
 /** Settings of authentication, named as in the environment. */
 export interface AuthSettings extends KeySettings {
   readonly JWT_ISSUER: string;
   readonly JWT_AUDIENCE: string;
+  readonly JWT_SCOPE_CLAIMS: string;
   readonly JWT_LIFETIME_MAX_SECONDS: number;
   readonly JWT_LEEWAY_SECONDS: number;
   readonly BASIC_AUTH?: 'on' | 'off';
@@ -66,9 +68,11 @@ const CACHED_KEYS_MAX = 10_000;
 
 type VerifyToken = (request: FastifyRequest) => Promise<Principal>;
 
+/** The rules for claims that the settings give. */
 const rulesOf = (settings: AuthSettings): TokenRules => ({
   issuer: settings.JWT_ISSUER,
   audience: settings.JWT_AUDIENCE,
+  scopeClaims: scopeClaimsOf(settings.JWT_SCOPE_CLAIMS),
   lifetimeMaxSeconds: settings.JWT_LIFETIME_MAX_SECONDS,
   leewaySeconds: settings.JWT_LEEWAY_SECONDS,
 });
@@ -78,13 +82,19 @@ const rejectTokens: VerifyToken = async () => {
   throw invalidToken(new Error('no issuer of tokens is configured'));
 };
 
-/** @fastify/jwt checks only the signature, because it responds to some invalid claims with 500. */
-async function tokenVerifier(
+/**
+ * The check of tokens by the settings; null if they name no issuer. @fastify/jwt checks only the
+ * signature, because it responds to some invalid claims with 500.
+ * @throws TokenSettingError for an unusable setting
+ */
+export async function tokenVerifier(
   app: FastifyInstance,
-  source: KeySource,
-  rules: TokenRules,
-): Promise<VerifyToken> {
+  settings: AuthSettings,
+): Promise<VerifyToken | null> {
+  const source = await keySourceOf(settings);
+  if (source === undefined) return null;
   const { algorithms, keyOf } = source;
+  const rules = rulesOf(settings);
   await app.register(fastifyJwt, {
     secret: async (request: FastifyRequest) =>
       keyOf(headerOf(credentialOf(request.raw.rawHeaders).text, algorithms)),
@@ -175,8 +185,7 @@ export async function credentialsOf(
   options: AuthOptions,
 ): Promise<Credentials> {
   const { db, link, settings, lag, onChecked = () => {} } = options;
-  const source = await keySourceOf(settings);
-  const verifyToken = source ? await tokenVerifier(app, source, rulesOf(settings)) : rejectTokens;
+  const verifyToken = (await tokenVerifier(app, settings)) ?? rejectTokens;
   const keyFinderOf = keyFinder(db, link);
   const findKeyOf = (request: FastifyRequest): FindApiKey => {
     const find = keyFinderOf(request);

@@ -14,6 +14,7 @@ import { HeldBytes } from '../../../src/std/held-bytes.ts';
 export const NO_TOKENS = {
   JWT_ISSUER: 'https://issuer.test',
   JWT_AUDIENCE: 'commodity-prices',
+  JWT_SCOPE_CLAIMS: 'scope,scp,scopes',
   JWT_LIFETIME_MAX_SECONDS: 86_400,
   JWT_LEEWAY_SECONDS: 30,
 } as const satisfies AuthSettings;
