@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { parse } from 'yaml';
 import { MARKETS, type Market } from '../src/catalog/markets.ts';
 import { scopeOf } from '../src/catalog/scopes.ts';
 import { FORMAT_NAMES, formatsOf } from '../src/contract/schemas/formats.ts';
@@ -13,6 +14,7 @@ import { recordExamples } from '../test/support/prices/examples.ts';
 import { statementsText } from '../test/support/prices/statements.ts';
 import { startServer } from '../test/support/run/server.ts';
 import { dropDatabases, makeTemplates } from '../test/support/run/templates.ts';
+import { pythonTypes } from './python-types.ts';
 import { schemaText } from './schema.ts';
 import { installTools, makeTypescriptClient, TOOLS } from './typescript-client.ts';
 
@@ -28,7 +30,7 @@ schema, the sample data or the contract, and read what changed in them.
   docs/mapping.schema.json    the JSON schema of a mapping, for editors
   README.md                   its table of markets
   clients                     their options; schema.d.ts, client.js and client.d.ts of the TypeScript
-                              client, by the tools of test/client
+                              client, by the tools of test/client; the types of records in Python
 
 It uses the PostgreSQL of TEST_DATABASE_URL, else a container, else an embedded one.
 `;
@@ -140,6 +142,8 @@ async function main(): Promise<void> {
   await write('docs/mapping.schema.json', mappingSchemaText());
   await writeReadme();
   await writeClientOptions();
+  const { components } = parse(await readFile(`${ROOT}openapi.yaml`, 'utf8'));
+  await write('clients/python/commodity_prices_types.py', pythonTypes(components.schemas));
   await installTools(TOOLS);
   await makeTypescriptClient(`${ROOT}clients/typescript`);
   process.stdout.write('Wrote clients/typescript\n');

@@ -7,8 +7,10 @@
     prices.rows()        # one dict for each price and date
     prices.df()          # the same as a pandas DataFrame
 
-The address and the API key come from COMMODITY_PRICES_URL and COMMODITY_PRICES_KEY, or from
-Client(url, key). Filters and options have the names of the interface; date_from is dateFrom.
+The address and the credential come from COMMODITY_PRICES_URL and COMMODITY_PRICES_KEY or
+COMMODITY_PRICES_TOKEN, or from Client(url, key) and Client(url, token=...). Filters and options
+have the names of the interface; date_from is dateFrom. commodity_prices_types.py beside this file
+has the types of records for type checkers; nothing needs it at run time.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ import email.utils
 import http.client
 import json
 import os
+import random
 import re
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -30,13 +34,22 @@ import urllib.request
 import warnings
 import zlib
 from decimal import Decimal
-from typing import Any, Iterator, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, TypeVar, Union, cast
 
-__all__ = ["Changes", "Client", "PricesError", "PricesWarning", "Results", "changes", "markets",
-           "pages", "prices", "search"]
+if TYPE_CHECKING:
+    from commodity_prices_types import Change, CurrencyEntry, FilterValue, MarketSummary, Me
+    from commodity_prices_types import PriceRecord, RateEntry, SearchResult, UnitEntry
+
+__all__ = ["Changes", "Client", "PriceFile", "PricesError", "PricesWarning", "Results", "changes",
+           "currencies", "file", "filters", "markets", "me", "pages", "prices", "rates", "search",
+           "units"]
 
 RETRIES = 3
-TRANSIENT = (304, 429, 503)  # 304: no request is conditional, so a cache on the way is at fault.
+# 304: no request is conditional, so a cache on the way is at fault.
+TRANSIENT = (304, 429, 502, 503, 504)
+MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson",
+         "rows": "application/json;profile=rows", "parquet": "application/vnd.apache.parquet",
+         "arrow": "application/vnd.apache.arrow.stream"}
 COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
 FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt product priceCategory
     frequency unitOfMeasure currency priceType""".split()
@@ -44,10 +57,11 @@ NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
     warnings movingAverage""".split())
+Record = TypeVar("Record")
 _newest: dict[str, tuple[int, str]] = {}  # The newest revision of each address: number and text.
 _lock = threading.Lock()
 _EXACT: Any = {"parse_float": Decimal, "parse_int": Decimal}
-_KEY = re.compile("cps_[a-z]+_", re.IGNORECASE)
+_KEY = re.compile(r"cps_[a-z]+_|eyJ[\w-]+\.eyJ", re.IGNORECASE)
 
 
 class PricesError(Exception):
@@ -96,11 +110,11 @@ class _Closable(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         return super().do_open(connection, req, **options)
 
 
-class Results(list):
-    """Records as the service sends them: prices, results of a search, or markets. metadata:
-    `$metadata` of the answer, empty for markets. revision: the revision of the data."""
+class Results(list[Record]):
+    """Records as the service sends them: prices, results of a search, markets, or reference data.
+    metadata: `$metadata` of the answer, empty for markets. revision: the revision of the data."""
 
-    def __init__(self, data: list[Any], metadata: Any, decimal: Optional[bool] = None) -> None:
+    def __init__(self, data: list[Record], metadata: Any, decimal: Optional[bool] = None) -> None:
         super().__init__(data)
         self.metadata: Mapping[str, Any] = metadata
         self.revision: Optional[str] = metadata.get("revision")
@@ -108,7 +122,7 @@ class Results(list):
 
     def _points(self) -> Iterator[tuple[Any, ...]]:
         number = Decimal if self._decimal else float
-        for record in self:
+        for record in cast("list[Any]", self):
             code, name, unit = record["code"], record["name"], record["unitOfMeasure"]["symbol"]
             currency = record["currency"] and record["currency"]["iso"]
             for point in record["series"]:
@@ -130,19 +144,90 @@ class Results(list):
         return frame if self._decimal else frame.astype(dict.fromkeys(NUMBERS, "float64"))
 
 
-class Changes(list):
+class Changes(list["Change"]):
     """A page of the change feed. next_seq: `after` of the next page."""
 
-    def __init__(self, data: list[dict[str, Any]], next_seq: str, revision: Optional[str]) -> None:
+    def __init__(self, data: list[Change], next_seq: str, revision: Optional[str]) -> None:
         super().__init__(data)
         self.next_seq, self.revision = next_seq, revision
 
 
+def _close(sockets: list[socket.socket]) -> None:
+    while sockets:
+        with sockets.pop() as sock, contextlib.suppress(OSError):  # The connection has ended.
+            sock.shutdown(socket.SHUT_RDWR)
+
+
+class PriceFile:
+    """Prices as bytes: read() returns all that is left, read(size) at most that many, b"" the end.
+    Iteration and copying, such as shutil.copyfileobj, read it in pieces. It holds its connection
+    until its end or close(); it is a context manager. PricesError if the connection breaks."""
+
+    def __init__(self, url: str, answer: Any, sockets: list[socket.socket],
+                 deadline: float) -> None:
+        headers = answer.headers
+        self.revision: Optional[str] = headers.get("x-data-revision")
+        self.next_cursor: Optional[str] = headers.get("x-next-cursor")
+        self._url, self._answer, self._sockets, self._deadline = url, answer, sockets, deadline
+        self._left, is_coded = b"", headers.get("content-encoding") == "gzip"
+        self._inflate = zlib.decompressobj(31) if is_coded else None
+        # A read that waits for bytes ends when the connection is closed.
+        self._timer = threading.Timer(max(0.0, deadline - time.monotonic()), _close, [sockets])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _piece(self) -> bytes:
+        """The next decoded bytes, b"" at the end."""
+        decoded, piece = b"", b"more"
+        with contextlib.suppress(OSError, ValueError, http.client.HTTPException, zlib.error):
+            while piece and not decoded:
+                piece = self._answer.read1(65_536)
+                decoded = self._inflate.decompress(piece) if self._inflate and piece else piece
+            is_cut = self._answer.length or (self._inflate and not self._inflate.eof)
+            if decoded or not (is_cut or time.monotonic() >= self._deadline):
+                return decoded
+        self.close()
+        is_late = time.monotonic() >= self._deadline
+        what = "did not send its answer in time" if is_late else "sent a part of its answer only"
+        raise PricesError(f"{self._url} {what}")
+
+    def read(self, size: int = -1) -> bytes:
+        pieces, length = [self._left], len(self._left)
+        while (size < 0 or length < size) and (piece := self._piece()):
+            pieces.append(piece)
+            length += len(piece)
+        whole = b"".join(pieces)
+        cut = len(whole) if size < 0 else size
+        self._left = whole[cut:]
+        return whole[:cut]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(lambda: self.read(65_536), b"")
+
+    def close(self) -> None:
+        self._timer.cancel()
+        _close(self._sockets)
+        self._answer.close()
+
+    def __enter__(self) -> PriceFile:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
 def _secret(text: str) -> str:
-    """A pattern that finds a credential in the encodings of an echo, also cut after 12 characters."""
+    """A pattern that finds a credential in the encodings of an echo, also cut after 12 characters.
+    After 64 it finds any text of its other characters: a whole token compiles slowly."""
     codes = [(re.escape(each), f"{ord(each):02x}") for each in text]
     forms = [rf"(?:\\{{0,4}}{it}|%(?:25){{0,4}}{code}|\\{{1,4}}u00{code})" for it, code in codes]
-    return "".join(forms[:12] + [f"{each}?" for each in forms[12:]])
+    rest = "|".join(dict.fromkeys(forms[64:]))
+    cut = "".join(f"{each}?" for each in forms[12:64])
+    return "".join(forms[:12]) + cut + (f"(?:{rest})*" if rest else "")
+
+
+def _path(market: str) -> str:
+    return f"/v3/prices/{urllib.parse.quote(market, safe='')}"
 
 
 def _plain(value: Any) -> Any:
@@ -162,40 +247,77 @@ def _retry_after(text: Optional[str]) -> Optional[float]:
 
 
 class Client:
-    """Calls of one service with one API key. url: address of the service, without /v3. decimal:
-    every number as an exact decimal.Decimal instead of int and float. timeout: seconds of a call
-    with all its attempts. monotonic: no answer is older than one before it at the same address."""
+    """Calls of one service with one credential. url: address of the service, without /v3. key: an
+    API key. token: a bearer token instead, or a function that returns one and is called for each
+    attempt of a call. decimal: every number as an exact decimal.Decimal instead of int and float.
+    timeout: seconds of a call with all its attempts. monotonic: no answer is older than one before
+    it at the same address. context: an ssl.SSLContext, such as one of a private CA."""
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None, *,
-                 decimal: bool = False, timeout: float = 60.0, monotonic: bool = True) -> None:
+                 token: Union[str, Callable[[], str], None] = None, decimal: bool = False,
+                 timeout: float = 60.0, monotonic: bool = True, context: Any = None) -> None:
         address = url or os.environ.get("COMMODITY_PRICES_URL") or "http://127.0.0.1:3000"
         if re.search("[@?#]", address) or _KEY.search(urllib.parse.unquote(address)):
             raise PricesError("The address holds a credential or a query; give the API key as key")
         if not re.fullmatch(r"https?://[^/\s]\S*", address, re.IGNORECASE):
             raise PricesError(f"{address!r} is no address such as https://prices.example.com")
-        self._key = os.environ.get("COMMODITY_PRICES_KEY", "") if key is None else key
-        if not self._key:
-            raise PricesError("There is no API key; set COMMODITY_PRICES_KEY, or give key")
-        if not re.fullmatch(r"[\x21-\x7e]+", self._key):
-            raise PricesError("The API key holds a space, a line end or another illegal character")
-        users = [urllib.parse.unquote(it.rpartition("@")[0].rpartition("/")[2])
-                 for it in urllib.request.getproxies().values() if "@" in it]
-        sent = [self._key, *(base64.b64encode(it.encode()).decode() for it in users)]
-        self._secrets = re.compile("|".join(map(_secret, sent)), re.IGNORECASE)
+        if key is None and token is None:
+            key = os.environ.get("COMMODITY_PRICES_KEY")
+            token = os.environ.get("COMMODITY_PRICES_TOKEN")
+        if key and token:
+            raise PricesError("There are a key and a token; give one of them")
+        self._is_token, self._credential = not key, key or token
+        if not self._credential:
+            raise PricesError("There is no API key; set COMMODITY_PRICES_KEY, or give key or token")
+        if isinstance(self._credential, str):
+            self._check(self._credential)
+        self._users = [urllib.parse.unquote(it.rpartition("@")[0].rpartition("/")[2])
+                       for it in urllib.request.getproxies().values() if "@" in it]
+        self._secrets: dict[str, Any] = {}  # Patterns of the credentials that were sent last.
         self._url = re.sub(r"/v3(/prices)?$", "", address.rstrip("/"))
         self._decimal, self._timeout, self._monotonic = decimal, timeout, monotonic
         self._opener = urllib.request.OpenerDirector()  # A redirect would take the key elsewhere.
-        for handler in (urllib.request.ProxyHandler(), _Closable()):
+        for handler in (urllib.request.ProxyHandler(), _Closable(context=context)):
             self._opener.add_handler(handler)
+
+    def _check(self, credential: str) -> None:
+        if not re.fullmatch(r"[\x21-\x7e]+", credential):
+            name = "token" if self._is_token else "API key"
+            raise PricesError(f"The {name} holds a space, a line end or another illegal character")
+
+    def _secret_now(self) -> str:
+        """The credential of an attempt. From now on texts of answers are shown without it."""
+        given = self._credential
+        try:
+            secret = cast(str, given() if callable(given) else given)
+        except Exception as error:
+            raise PricesError("No token: the function of the client failed") from error
+        self._check(secret)
+        if secret not in self._secrets:
+            users = (base64.b64encode(it.encode()).decode() for it in self._users)
+            pattern = "|".join(map(_secret, [secret, *users]))
+            last = list(self._secrets.items())[-7:]  # Other threads may still read their answers.
+            self._secrets = {**dict(last), secret: re.compile(pattern, re.IGNORECASE)}
+        return secret
 
     def _hide(self, text: str) -> str:
         """A text of an answer without the credentials of the request, which a server may echo."""
-        return self._secrets.sub("[secret]", text)
+        for pattern in self._secrets.values():
+            text = pattern.sub("[secret]", text)
+        return text
 
-    def prices(self, market: str, *, timeout: Optional[float] = None, **request: Any) -> Results:
+    def prices(self, market: str, *, timeout: Optional[float] = None,
+               **request: Any) -> Results[PriceRecord]:
         """The prices of a market that pass the filters, with their series unless
         includeSeries=False. A filter is a list or a text, dateFrom and dateTo are dates. Options
         stand beside filters. Warnings of the answer reach warnings.warn. Raises PricesError."""
+        path, sent = self._request(market, request)
+        data, metadata, _ = self._page(path, timeout, "revision", body=sent)
+        self._warn(market, metadata.get("warnings", []))
+        return Results(data, metadata, self._decimal)
+
+    def _request(self, market: str, request: Mapping[str, Any]) -> tuple[str, bytes]:
+        """The path and the body of a request for prices."""
         body: dict[str, dict[str, Any]] = {"filters": {}, "options": {"includeSeries": True}}
         for name, it in request.items():
             member = re.sub(r"_([a-z])", lambda found: found.group(1).upper(), name)
@@ -204,16 +326,30 @@ class Client:
             one = isinstance(it, str) and member not in {*OPTIONS, "dateFrom", "dateTo"}
             if it is not None:
                 body["options" if member in OPTIONS else "filters"][member] = [it] if one else it
-        path = f"/v3/prices/{urllib.parse.quote(market, safe='')}"
-        sent = json.dumps(body, default=_plain).encode()
-        data, metadata, _ = self._page(path, timeout, "revision", body=sent)
-        for each in metadata.get("warnings", []):
+        return _path(market), json.dumps(body, default=_plain).encode()
+
+    def _warn(self, market: str, found: Any) -> None:
+        for each in found:
             text = self._hide(f"{market}: {each['code']} {each.get('pointer')}: {each['detail']}")
             own = sum(f.f_globals is globals() for f, _ in traceback.walk_stack(sys._getframe()))
             warnings.warn(text, PricesWarning, stacklevel=own + 1)  # Names the line of the user.
-        return Results(data, metadata, self._decimal)
 
-    def pages(self, market: str, *, limit: int = 100, **request: Any) -> Iterator[Results]:
+    def file(self, market: str, format: str, *, timeout: Optional[float] = None,
+             **request: Any) -> PriceFile:
+        """The same as a file: csv, ndjson, rows (JSON), parquet or arrow, with the options of the
+        format. It is not kept in memory; `timeout` bounds its reading too."""
+        if format not in MEDIA:
+            raise PricesError(f"There is no format {format!r}, only {', '.join(MEDIA)}")
+        path, sent = self._request(market, request)
+        made, headers = self._call(path, sent, timeout, MEDIA[format])
+        found: Any = []
+        with contextlib.suppress(ValueError):
+            found = json.loads(headers.get("x-warnings", "[]"))
+        self._warn(market, found if _are(found, "code", "detail") else [])
+        return made
+
+    def pages(self, market: str, *, limit: int = 100,
+              **request: Any) -> Iterator[Results[PriceRecord]]:
         """The same in pages of `limit` records, all of one revision."""
         more: Any = True
         while more:
@@ -230,16 +366,57 @@ class Client:
         return Changes(data, metadata["nextSeq"], headers.get("x-data-revision"))
 
     def search(self, text: str, *, limit: Optional[int] = None,
-               timeout: Optional[float] = None) -> Results:
+               timeout: Optional[float] = None) -> Results[SearchResult]:
         """Prices of all readable markets that match a text, the best first."""
-        return Results(*self._page("/v3/search", timeout, "revision", q=text, limit=limit)[:2])
+        return self._list("/v3/search", timeout, q=text, limit=limit)
 
-    def markets(self, *, timeout: Optional[float] = None) -> Results:
+    def markets(self, *, timeout: Optional[float] = None) -> Results[MarketSummary]:
         """All markets, with details of the readable ones."""
-        return Results(*self._page("/v3/prices", timeout)[:2])
+        return Results(*self._page("/v3/prices", timeout, member="slug")[:2])
 
-    def _page(self, path: str, timeout: Any, *texts: str, body: Any = None, **query: Any) -> Any:
-        """Records, metadata and headers of a response whose metadata have these texts."""
+    def filters(self, market: str, *,
+                timeout: Optional[float] = None) -> dict[str, list[FilterValue]]:
+        """The values that each filter of a market takes."""
+        answer, _ = self._call(f"{_path(market)}/filters", None, timeout)
+        with contextlib.suppress(LookupError, TypeError, AttributeError):
+            if all(_are(values, "id", "name") for values in answer["data"].values()):
+                return answer["data"]
+        raise self._foreign(answer)
+
+    def currencies(self, *, timeout: Optional[float] = None) -> Results[CurrencyEntry]:
+        """The currencies of conversions, with the days that have rates."""
+        return self._list("/v3/reference/currencies", timeout, member="iso")
+
+    def units(self, *, timeout: Optional[float] = None) -> Results[UnitEntry]:
+        """The units of conversions, with their exact factors."""
+        return self._list("/v3/reference/units", timeout, member="symbol")
+
+    def rates(self, base: str, quote: str, *, date_from: Any = None, date_to: Any = None,
+              timeout: Optional[float] = None) -> Results[RateEntry]:
+        """The exchange rates between two currencies, day by day."""
+        days = [each if each is None else str(_plain(each) if hasattr(each, "isoformat") else each)
+                for each in (date_from, date_to)]
+        query = {"base": base, "quote": quote, "from": days[0], "to": days[1]}
+        return self._list("/v3/reference/rates", timeout, member="date", **query)
+
+    def me(self, *, timeout: Optional[float] = None) -> Me:
+        """The credential of the client: its scopes, markets, limits and expiry."""
+        answer, _ = self._call("/v3/me", None, timeout)
+        if _are([answer], "kind", "id") and isinstance(answer.get("scopes"), list):
+            return answer
+        raise self._foreign(answer)
+
+    def _foreign(self, answer: Any) -> PricesError:
+        start = self._hide(json.dumps(answer, default=str))[:200]
+        return PricesError(f"{self._url} is no Commodity Prices Service of version 3, or its "
+                           f"answer lacks a part: {start}")
+
+    def _list(self, path: str, timeout: Optional[float], **query: Any) -> Results[Any]:
+        return Results(*self._page(path, timeout, "revision", **query)[:2])
+
+    def _page(self, path: str, timeout: Any, *texts: str, body: Any = None, member: str = "code",
+              **query: Any) -> Any:
+        """Records, which have a text as `member`, metadata, which have these texts, and headers."""
         sent = {name: value for name, value in query.items() if value is not None}
         path += f"?{urllib.parse.urlencode(sent, doseq=True)}" if sent else ""
         answer, headers = self._call(path, body, timeout)
@@ -247,17 +424,18 @@ class Client:
             answer = {"$metadata": {"nextSeq": headers.get("x-next-seq")}, "data": []}
         with contextlib.suppress(LookupError, TypeError, ValueError, ArithmeticError):
             data, metadata = answer["data"], answer.get("$metadata", {})
-            if (_are(data, "code" if texts else "slug") and _are([metadata], *texts)
+            if (_are(data, member) and _are([metadata], *texts)
                     and metadata.get("count", len(data)) == len(data)
                     and _are(metadata.get("warnings", []), "code", "detail")):
                 # Raises if a price lacks what its rows need.
                 list(Results(data, metadata, self._decimal)._points() if body else ())
                 return data, metadata, headers
-        raise PricesError(f"{self._url} is no Commodity Prices Service of version 3, or its answer "
-                          f"lacks a part: {self._hide(json.dumps(answer, default=str))[:200]}")
+        raise self._foreign(answer)
 
-    def _call(self, path: str, body: Optional[bytes], timeout: Optional[float]) -> Any:
-        """The response and its headers. Retries are safe, because every call only reads."""
+    def _call(self, path: str, body: Optional[bytes], timeout: Optional[float],
+              media: Optional[str] = None) -> Any:
+        """The response and its headers; a PriceFile for another media type than JSON. Retries are
+        safe, because every call only reads."""
         if _KEY.search(urllib.parse.unquote(path)):
             raise PricesError("An argument holds a credential; give the API key as key")
         seconds = self._timeout if timeout is None else timeout
@@ -266,48 +444,66 @@ class Client:
         deadline = time.monotonic() + seconds
         for attempt in range(RETRIES + 1):
             try:
-                return self._attempt(path, body, deadline)
+                return self._attempt(path, body, deadline, media)
             except _Transient as transient:
                 error, after = transient.args
                 wait = 0.5 * 2**attempt if after is None else after
+                # Clients that were refused together do not return together.
+                wait += random.random() * min(wait, 0.5)
                 if attempt == RETRIES or time.monotonic() + wait >= deadline:
                     raise error from None
                 time.sleep(wait)
 
-    def _attempt(self, path: str, body: Optional[bytes], deadline: float) -> Any:
-        headers = {"accept": "application/json, application/problem+json", "x-api-key": self._key,
+    def _attempt(self, path: str, body: Optional[bytes], deadline: float,
+                 media: Optional[str]) -> Any:
+        headers = {"accept": media or "application/json, application/problem+json",
                    "accept-encoding": "gzip", "user-agent": "commodity-prices-python/1",
                    "content-type": "application/json"}
         if self._monotonic and self._url in _newest:
             headers["x-min-revision"] = _newest[self._url][1]
         request: Any = urllib.request.Request(self._url + path, body, headers)
         request.sockets, request.is_over = [], False
-        left, done = max(0.01, deadline - time.monotonic()), []
+        left, done, made = max(0.01, deadline - time.monotonic()), [], []
 
         def ask() -> None:
             try:
-                with self._opener.open(request, timeout=left + 1) as answer:
-                    done.append(self._read(answer))
+                secret = self._secret_now()
+                name, scheme = ("authorization", "Bearer ") if self._is_token else ("x-api-key", "")
+                request.add_header(name, scheme + secret)
+                answer = self._opener.open(request, timeout=left + 1)
+                kind = answer.headers.get("content-type", "").split(";")[0].strip().lower()
+                if media and answer.status == 200 and kind == media.split(";")[0]:
+                    self._remember(answer.headers)
+                    made.append(answer)
+                    done.append((answer, answer.headers))
+                    return
+                with answer:
+                    done.append(self._read(answer, media))
             except (OSError, http.client.HTTPException) as error:
-                text = f"The connection to {self._url} failed: {getattr(error, 'reason', error)}"
-                done.append(_Transient(PricesError(self._hide(text)), None))
+                reason = getattr(error, "reason", error)
+                failed = PricesError(self._hide(f"The connection to {self._url} failed: {reason}"))
+                is_final = isinstance(reason, ssl.SSLCertVerificationError)
+                done.append(failed if is_final else _Transient(failed, None))
             except Exception as error:
                 done.append(error)
 
         # A lookup has no timeout, and that of a socket restarts at each address and each byte.
         thread = threading.Thread(target=ask, daemon=True)
         thread.start()
+        is_file = False
         try:
             thread.join(left)
             if not done:
                 raise PricesError(f"{self._url} did not answer in time")
+            is_file = bool(made)
         finally:
             request.is_over = True
-            for sock in request.sockets:
-                with sock, contextlib.suppress(OSError):  # The connection has ended.
-                    sock.shutdown(socket.SHUT_RDWR)
+            if not is_file:
+                _close(request.sockets)
         if isinstance(done[0], Exception):
             raise done[0]
+        if is_file:
+            return PriceFile(self._url, made[0], request.sockets, deadline), made[0].headers
         return done[0]
 
     def _remember(self, headers: Any) -> None:
@@ -318,7 +514,7 @@ class Client:
             if seen:
                 _newest[self._url] = max(known.get(self._url, (-1, "")), (int(seen[1]), seen[0]))
 
-    def _read(self, answer: Any) -> Any:
+    def _read(self, answer: Any, media: Optional[str] = None) -> Any:
         status, headers = answer.status, answer.headers
         self._remember(headers)
         try:
@@ -335,12 +531,12 @@ class Client:
             text = f"{self._url} sent a part of its answer only: {start}"
             raise _Transient(PricesError(text, status), None)
         kind = headers.get("content-type", "none").split(";")[0].strip().lower()
-        wanted = "application/json" if status == 200 else "application/problem+json"
+        wanted = media or "application/json" if status == 200 else "application/problem+json"
         content = None
         with contextlib.suppress(ValueError, RecursionError):
             text = body if status == 200 else self._hide(body.decode())
             content = json.loads(text if kind == wanted else "", **_EXACT if self._decimal else {})
-        if status == 204 or (status == 200 and content is not None):
+        if not media and (status == 204 or (status == 200 and content is not None)):
             return content, headers
         known = content if _are([content], "code", "detail") else {}
         why = "that is broken or foreign" if kind == wanted else f"instead of {wanted}"
@@ -349,19 +545,32 @@ class Client:
             detail = f"{self._url} answered {status}, a redirect: set the final address, {place}"
         if status == 404:
             detail += f" ({answer.url}; this client is for version 3 of the service)"
-        error = PricesError(self._hide(detail), status, *map(known.get, ("code", "errors", "requestId")))
+        members = map(known.get, ("code", "errors", "requestId"))
+        error = PricesError(self._hide(detail), status, *members)
         after = _retry_after(headers.get("retry-after"))
         raise _Transient(error, after) if status in TRANSIENT else error
 
 
-# The same with Client(), which takes address and key from the environment.
-def prices(market: str, **request: Any) -> Results:
+# The same with Client(), which takes address and credential from the environment.
+def prices(market: str, **request: Any) -> Results[PriceRecord]:
     return Client().prices(market, **request)
-def pages(market: str, **request: Any) -> Iterator[Results]:
+def pages(market: str, **request: Any) -> Iterator[Results[PriceRecord]]:
     return Client().pages(market, **request)
+def file(market: str, format: str, **request: Any) -> PriceFile:
+    return Client().file(market, format, **request)
 def changes(**request: Any) -> Changes:
     return Client().changes(**request)
-def search(text: str, **request: Any) -> Results:
+def search(text: str, **request: Any) -> Results[SearchResult]:
     return Client().search(text, **request)
-def markets() -> Results:
+def markets() -> Results[MarketSummary]:
     return Client().markets()
+def filters(market: str) -> dict[str, list[FilterValue]]:
+    return Client().filters(market)
+def currencies() -> Results[CurrencyEntry]:
+    return Client().currencies()
+def units() -> Results[UnitEntry]:
+    return Client().units()
+def rates(base: str, quote: str, **request: Any) -> Results[RateEntry]:
+    return Client().rates(base, quote, **request)
+def me() -> Me:
+    return Client().me()

@@ -1,5 +1,6 @@
 import { Command, Help, type Option } from 'commander';
 import { PROGRAM, VERSION } from '../std/program.ts';
+import { masked } from '../std/secrets.ts';
 import { command } from './command.ts';
 import { addWithdraw } from './load/withdraw.ts';
 import { addMcp } from './mcp/mcp.ts';
@@ -76,9 +77,9 @@ const GROUPS = {
     load: async () => (await import('./keys/keys.ts')).KEY_COMMANDS,
   },
   token: {
-    summary: 'sign a bearer token for development',
-    description: 'Bearer tokens for trying the service out.',
-    load: async () => [(await import('./token.ts')).addTokenCreate],
+    summary: 'check a bearer token, or sign one for development',
+    description: 'Bearer tokens: what the service says to one, and one for trying it out.',
+    load: async () => (await import('./token.ts')).TOKEN_COMMANDS,
   },
 } satisfies Record<string, CommandGroup>;
 
@@ -95,6 +96,8 @@ export async function makeProgram(words?: readonly string[]): Promise<Command> {
     .showHelpAfterError('(add --help for the commands and their options)')
     .exitOverride()
     .configureHelp({ optionDescription })
+    // An error repeats the arguments, and a token or a key may be among them by mistake.
+    .configureOutput({ writeErr: (text) => void process.stderr.write(masked(text)) })
     .addHelpText('after', FOOTER);
   const addGroup = async (name: keyof typeof GROUPS): Promise<void> => {
     const { summary, description, load } = GROUPS[name];

@@ -4,9 +4,11 @@ import type { Config } from '../config/config.ts';
 import { readCommandConfig, withDevelopmentSecret } from '../process/environment.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
+import { type ScopeClaim, scopeClaimsOf } from '../std/scope-claims.ts';
 import { command, json, option, required, wholeOf } from './command.ts';
 import { splitScopes } from './keys/arguments.ts';
 import { printLines } from './output.ts';
+import { addCheck } from './token-check.ts';
 
 interface DevelopmentToken {
   /** The JWT_SECRET of the service: at least 32 bytes. */
@@ -15,13 +17,17 @@ interface DevelopmentToken {
   readonly audience: string;
   readonly subject: string;
   readonly scopes: readonly string[];
+  /** The claim that names the scopes. */
+  readonly claim: ScopeClaim;
   readonly lifetimeSeconds: number;
 }
 
 /** Signs a token (HS256) for development. @throws UnknownScopeError for an unknown scope */
 export function createDevelopmentToken(request: DevelopmentToken): Promise<string> {
   const issuedAt = Math.floor(Date.now() / 1000);
-  return new SignJWT({ scope: scopesOf(request.scopes).join(' ') })
+  const { name, prefix } = request.claim;
+  const scopes = scopesOf(request.scopes).map((each) => `${prefix}${each}`);
+  return new SignJWT({ [name]: scopes.join(' ') })
     .setProtectedHeader({ alg: 'HS256', typ: 'at+jwt' })
     .setIssuer(request.issuer)
     .setAudience(request.audience)
@@ -77,6 +83,7 @@ Example:
       audience: config.JWT_AUDIENCE,
       subject: options.subject,
       scopes: options.scope,
+      claim: scopeClaimsOf(config.JWT_SCOPE_CLAIMS)[0] as ScopeClaim,
       lifetimeSeconds,
     });
     if (given.JWT_SECRET === undefined) {
@@ -89,3 +96,5 @@ Example:
     return { data: { token, lifetimeSeconds }, print: () => printLines(token) };
   },
 });
+
+export const TOKEN_COMMANDS = [addCheck, addTokenCreate];

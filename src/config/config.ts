@@ -1,4 +1,5 @@
 import { EXIT, ExpectedError } from '../std/base-errors.ts';
+import { scopeClaimsFault } from '../std/scope-claims.ts';
 import { addressFault, databaseAddressFault, networksFault } from './addresses.ts';
 import { CONSTANTS } from './constants.ts';
 import { REMOVED_SETTINGS, SETTINGS, type Setting } from './settings.ts';
@@ -43,6 +44,7 @@ const CHECKS: Readonly<Record<string, (text: string) => string | null>> = {
   DATABASE_URL: databaseAddressFault,
   USAGE_DATABASE_URL: databaseAddressFault,
   JWT_JWKS_URL: addressFault,
+  JWT_SCOPE_CLAIMS: scopeClaimsFault,
   ECB_URL: addressFault,
   TRUST_PROXY: networksFault,
   LOAD_JUMP_FACTOR: (text) => (Number(text) <= 1 ? 'must be greater than 1' : null),

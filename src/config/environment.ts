@@ -9,7 +9,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 export const SECRETS = ['DATABASE_URL', 'USAGE_DATABASE_URL', 'PGPASSWORD', 'JWT_SECRET'] as const;
 
 /** Variables that contain a secret of a client of the service. They have files too. */
-export const CLIENT_SECRETS = ['COMMODITY_PRICES_KEY'] as const;
+export const CLIENT_SECRETS = ['COMMODITY_PRICES_KEY', 'COMMODITY_PRICES_TOKEN'] as const;
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
@@ -17,8 +17,8 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a folder',
 };
 
-/** Reads a secret from a file, without the final line end. */
-function readSecret(name: string, path: string): string {
+/** Reads a secret from a file, without the final line end. @throws ConfigError */
+export function readSecret(name: string, path: string): string {
   let text: string;
   try {
     text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');

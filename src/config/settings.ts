@@ -99,6 +99,12 @@ export const SETTINGS = {
     default: 'commodity-prices',
     description: 'Required value of the claim aud',
   }),
+  JWT_SCOPE_CLAIMS: text({
+    default: 'scope,scp,scopes',
+    description:
+      'Claims of scopes, separated by commas; claim=prefix reads only scopes with that prefix, ' +
+      'without it',
+  }),
   JWT_LIFETIME_MAX_SECONDS: whole(
     86_400,
     60,

@@ -7,6 +7,7 @@ import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Limits } from '../limits/limits.ts';
 import { BodyStream } from '../std/body-stream.ts';
 import type { HeldBytes } from '../std/held-bytes.ts';
+import { scopeClaimsOf } from '../std/scope-claims.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
 import { type AuthSettings, basicChallenge, CredentialChecks, warnOfExpiry } from './hooks/auth.ts';
@@ -72,7 +73,7 @@ const startDeadline = (request: FastifyRequest, _reply: FastifyReply, done: () =
 
 type AuthConfig = Pick<Config, 'JWT_SECRET' | 'JWT_PUBLIC_KEY_FILE' | 'JWT_JWKS_URL'> &
   Pick<Config, 'JWT_ISSUER' | 'JWT_AUDIENCE' | 'JWT_LIFETIME_MAX_SECONDS' | 'JWT_LEEWAY_SECONDS'> &
-  Pick<Config, 'BASIC_AUTH'>;
+  Pick<Config, 'JWT_SCOPE_CLAIMS' | 'BASIC_AUTH'>;
 
 /** The settings of authentication. */
 export const authSettings = (config: AuthConfig): AuthSettings => ({
@@ -84,6 +85,7 @@ export const authSettings = (config: AuthConfig): AuthSettings => ({
   tokenRules: {
     issuer: config.JWT_ISSUER,
     audience: config.JWT_AUDIENCE,
+    scopeClaims: scopeClaimsOf(config.JWT_SCOPE_CLAIMS),
     lifetimeMaxSeconds: config.JWT_LIFETIME_MAX_SECONDS,
     leewaySeconds: config.JWT_LEEWAY_SECONDS,
   },

@@ -1,10 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Maximum number of retries after 429 or 503. */
+/** Statuses that pass: a limit, an overload, or a proxy that does not reach the service. */
+const TRANSIENT: readonly number[] = [429, 502, 503, 504];
+
+/** Maximum number of retries. */
 const RETRIES = 3;
 
 /** First wait without a `Retry-After`; each further wait is twice as long. */
 const WAIT_MS = 500;
+
+/** Adds up to half a second, so that clients refused at the same time do not return together. */
+const withJitter = (waitMs: number): number => waitMs + Math.random() * Math.min(waitMs, WAIT_MS);
 
 /** Milliseconds of `Retry-After`, which may be a date; NaN if it is missing or malformed. */
 export function retryAfterMs({ headers }: Response): number {
@@ -13,9 +19,9 @@ export function retryAfterMs({ headers }: Response): number {
 }
 
 /**
- * Sends a request, and repeats it after 429 and 503 as `Retry-After` says, unless the wait would
- * end after `dueMs` of `performance.now()`. Redirects are not followed, because they would carry
- * credentials to another address.
+ * Sends a request, and repeats it after 429, 502, 503 and 504 as `Retry-After` says, unless the
+ * wait would end after `dueMs` of `performance.now()`. Redirects are not followed, because they
+ * would carry credentials to another address.
  * @returns the last response, whatever its status
  * @throws the errors of `fetch`
  */
@@ -26,10 +32,9 @@ export async function fetchWithRetries(
 ): Promise<Response> {
   for (let retries = 0; ; retries += 1) {
     const answer = await fetch(url, { redirect: 'manual', ...request });
-    const isPassing = answer.status === 429 || answer.status === 503;
-    if (!isPassing || retries === RETRIES) return answer;
+    if (!TRANSIENT.includes(answer.status) || retries === RETRIES) return answer;
     const afterMs = retryAfterMs(answer);
-    const waitMs = Number.isNaN(afterMs) ? WAIT_MS * 2 ** retries : afterMs;
+    const waitMs = withJitter(Number.isNaN(afterMs) ? WAIT_MS * 2 ** retries : afterMs);
     if (performance.now() + waitMs >= dueMs) return answer;
     await answer.body?.cancel();
     await pause(waitMs, undefined, { signal: request.signal });

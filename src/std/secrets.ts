@@ -26,17 +26,29 @@ export function masked(text: string): string {
 const CUT_MIN = 12;
 
 /**
+ * Leading characters that are compared in order. A pattern of the 8 KiB of a token would take
+ * seconds to compile; this one takes at most 5 ms.
+ */
+const IN_ORDER = 64;
+
+/** A pattern of a character: plain, percent-encoded or JSON-escaped. */
+function formOf(character: string): string {
+  const code = character.charCodeAt(0).toString(16);
+  return `(?:\\\\{0,4}\\x${code}|%(?:25){0,4}${code}|\\\\{1,4}u00${code})`;
+}
+
+/**
  * Masks one given credential, which a server may echo, in plain, percent-encoded or JSON-escaped
- * form. A credential that is cut after 12 characters or later is found too.
+ * form. A credential that is cut after 12 characters or later is found too. After its first 64
+ * characters, everything that consists of characters of its rest is masked.
  * @param secret printable ASCII characters
  */
 export function maskerOf(secret: string): (text: string) => string {
-  const forms = [...secret].map((each, place) => {
-    const code = each.charCodeAt(0).toString(16);
-    const form = `(?:\\\\{0,4}\\x${code}|%(?:25){0,4}${code}|\\\\{1,4}u00${code})`;
-    return place < CUT_MIN ? form : `${form}?`;
-  });
-  const pattern = new RegExp(forms.join(''), 'gi');
+  const forms = [...secret].map(formOf);
+  const cut = forms.slice(CUT_MIN, IN_ORDER).map((form) => `${form}?`);
+  const rest = [...new Set(forms.slice(IN_ORDER))];
+  const tail = rest.length > 0 ? `(?:${rest.join('|')})*` : '';
+  const pattern = new RegExp([...forms.slice(0, CUT_MIN), ...cut, tail].join(''), 'gi');
   return (text) => text.replace(pattern, MASK);
 }
 

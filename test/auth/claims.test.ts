@@ -1,12 +1,14 @@
 import t from 'tap';
 import { principalOf, type TokenRules } from '../../src/auth/tokens/tokens.ts';
 import { Problem } from '../../src/errors.ts';
+import { scopeClaimsOf } from '../../src/std/scope-claims.ts';
 import { recordFigures } from '../support/run/faults.ts';
 
 const NOW = 1_800_000_000;
 const RULES: TokenRules = {
   issuer: 'https://issuer.test',
   audience: 'prices',
+  scopeClaims: scopeClaimsOf('scope,scp,scopes'),
   lifetimeMaxSeconds: 3_600,
   leewaySeconds: 30,
 };
@@ -115,6 +117,67 @@ t.test('scopes are the union of scope, scp and scopes', async (t) => {
   t.same(scopes({ scopes: 'a b' }), ['a', 'b']);
   t.same(scopes({ scope: 'a', scp: ['b', 'a'], scopes: ['c d'] }), ['a', 'b', 'c d']);
   t.same(scopes({ scope: 'a\tb' }), ['a\tb'], 'only the space separates');
+});
+
+/** The scopes that a service with these claims reads, or the code of its refusal. */
+function readBy(setting: string, claims: Record<string, unknown>): string[] | string {
+  const rules = { ...RULES, scopeClaims: scopeClaimsOf(setting) };
+  try {
+    return [...principalOf({ ...GOOD, ...claims }, rules, NOW).scopes];
+  } catch (error) {
+    return error instanceof Problem ? error.code : 'a crash';
+  }
+}
+
+t.test('scopes are read from the claims of the setting only', (t) => {
+  const claims = {
+    scope: 'prices:*',
+    roles: ['prices:nickel'],
+    permissions: ['prices:copper'],
+    'https://prices.example.com/scopes': 'prices:cobalt',
+  };
+  t.same(readBy('roles', claims), ['prices:nickel']);
+  t.same(readBy('roles,permissions', claims), ['prices:nickel', 'prices:copper']);
+  t.same(readBy('https://prices.example.com/scopes', claims), ['prices:cobalt']);
+  t.same(readBy('groups', claims), []);
+  t.equal(readBy('roles', { roles: { name: 'prices:nickel' } }), 'invalid_token');
+  t.end();
+});
+
+t.test('a scope without its prefix grants nothing, and a prefix is compared exactly', (t) => {
+  const setting = 'scope=prices-api/,scp';
+  const scope = 'prices-api/prices:nickel prices:copper other/prices:* Prices-API/prices:*';
+  t.same(readBy(setting, { scope }), ['prices:nickel']);
+  t.same(readBy(setting, { scope, scp: ['prices:cobalt'] }), ['prices:nickel', 'prices:cobalt']);
+  t.same(readBy(setting, { scope: 'prices-api/prices-api/prices:*' }), ['prices-api/prices:*']);
+  t.same(readBy('scope=api=1/', { scope: 'api=1/prices:*' }), ['prices:*']);
+  t.end();
+});
+
+t.test('only a scope with the prefix of this service replaces a missing aud', (t) => {
+  const scope = 'prices-api/prices:nickel';
+  const { aud: _aud, ...none } = { ...GOOD, scope };
+  const verdictOf = (setting: string, claims: Record<string, unknown>) => {
+    const rules = { ...RULES, scopeClaims: scopeClaimsOf(setting) };
+    try {
+      return [...principalOf(claims, rules, NOW).scopes].join();
+    } catch (error) {
+      return error instanceof Problem ? error.code : 'a crash';
+    }
+  };
+  t.equal(verdictOf('scope=prices-api/', none), 'prices:nickel');
+  for (const [setting, claims] of [
+    ['scope', none],
+    ['scope=prices-api/', { ...none, scope: 'other-api/prices:*' }],
+    ['scope=prices-api/', { ...none, scope: '' }],
+    ['scope=prices-api/', { ...none, aud: 'another' }],
+    ['scope=prices-api/', { ...none, aud: null }],
+    ['scope=prices-api/', { ...none, aud: undefined }],
+    ['roles=prices-api/,scope', none],
+  ] as const) {
+    t.equal(verdictOf(setting, claims), 'invalid_token', `${setting} ${JSON.stringify(claims)}`);
+  }
+  t.end();
 });
 
 t.test('scopes of another type, or more than 100 of them, make a token invalid', async (t) => {

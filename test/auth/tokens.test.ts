@@ -54,6 +54,7 @@ t.test('a development token is a good token, for as long as it was asked for', a
     audience: NO_TOKENS.JWT_AUDIENCE,
     subject: 'developer',
     scopes: ['prices:nickel', 'prices:copper'],
+    claim: { name: 'scope', prefix: '' },
     lifetimeSeconds: 900,
   };
   const began = Date.now();

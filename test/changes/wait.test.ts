@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
@@ -142,6 +143,53 @@ t.test(
     t.same(service.failures(), []);
   },
 );
+
+/** A reader that follows the feed and obeys Retry-After, until `isOver`. */
+async function follow(
+  { service, end }: Waiting,
+  statuses: number[],
+  isOver: () => boolean,
+): Promise<void> {
+  for (let after = end; !isOver(); ) {
+    const { status, headers, next } = await fetchChanges(service, `after=${after}&wait=2`);
+    statuses.push(status);
+    if (status === 429) await pause(Number(headers.get('retry-after')) * 1_000);
+    else after = next;
+  }
+}
+
+const served = (statuses: readonly number[]): number =>
+  statuses.filter((status) => status !== 429).length;
+
+for (const [feed, periodMs] of [
+  ['a quiet feed', 0],
+  ['a feed whose commits end the waits early', 400],
+] as const) {
+  t.test(
+    `three readers of one credential that obey Retry-After take turns, of ${feed}`,
+    async (t) => {
+      const waiting = await start(t);
+      const statuses: [number[], number[], number[]] = [[], [], []];
+      const [first, second, third] = statuses;
+      let isOver = false;
+      const over = () => isOver;
+      const readers = [follow(waiting, first, over), follow(waiting, second, over)];
+      await asleep(waiting, 2);
+      // Its Retry-After then ends in the middle of the next waits of the others.
+      await pause(500);
+      readers.push(follow(waiting, third, over));
+      const commits =
+        periodMs === 0 ? null : setInterval(() => publish(waiting.database), periodMs);
+      t.teardown(() => clearInterval(commits ?? undefined));
+      await until('the third was refused', async () => third.length > 0);
+      t.equal(third[0], 429);
+      await until('each had two turns', async () => statuses.every((each) => served(each) >= 2));
+      clearInterval(commits ?? undefined);
+      isOver = true;
+      await Promise.all(readers);
+    },
+  );
+}
 
 t.test('hundreds may wait: they hold no connection, and one read serves them all', async (t) => {
   const waiting = await start(t, { CHANGES_WAITING_MAX: '1000' });

@@ -48,6 +48,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'keys rotate',
       'keys revoke',
       'keys audit',
+      'token check',
       'token create',
       'openapi',
       'mcp',

@@ -16,6 +16,7 @@ import {
   type Responder,
   refused,
   scriptedServer,
+  TOKEN,
 } from './scripted-server.ts';
 
 const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [price('A')] };
@@ -37,7 +38,7 @@ const SOON = { 'retry-after': '0' };
 const problem = (body: object, status: number) =>
   json(body, { 'content-type': 'application/problem+json', ...SOON }, status);
 
-t.test('429, 503 and cut connections are tried again, at most three times', async (t) => {
+t.test('429, 502, 503, 504 and cut connections are tried again, at most three times', async (t) => {
   const passing = [
     refused(429, 'rate_limited', SOON),
     refused(503, 'overloaded', SOON),
@@ -55,6 +56,10 @@ t.test('429, 503 and cut connections are tried again, at most three times', asyn
   const page = await serving(t, foreign);
   t.equal((await page.call(ASK)).stdout, "['A']\n", 'also 503 of a proxy');
   t.equal(page.requests(), 3);
+  const html = { 'content-type': 'text/html', ...SOON };
+  const proxied = await serving(t, [...[502, 504].map((each) => json('', html, each)), json(OK)]);
+  t.equal((await proxied.call(ASK)).stdout, "['A']\n", 'a proxy without its server');
+  t.equal(proxied.requests(), 3);
   const all = await serving(t, [refused(503, 'overloaded', SOON)]);
   const failed = await all.call(ASK);
   t.match(failed.stderr, /PricesError: refused as overloaded/);
@@ -62,7 +67,7 @@ t.test('429, 503 and cut connections are tried again, at most three times', asyn
 });
 
 t.test('no other refusal is tried again', async (t) => {
-  for (const status of [400, 401, 403, 404, 500, 504]) {
+  for (const status of [400, 401, 403, 404, 500]) {
     const one = await serving(t, [refused(status, 'a_code')]);
     const { stderr } = await one.call(ASK);
     t.match(stderr, /PricesError: refused as a_code/, String(status));
@@ -158,7 +163,7 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
       json(html, { 'content-type': 'text/html' }),
       /200 with text\/html.*<html>x+'/,
     ],
-    ['a page as refusal', json(html, { 'content-type': 'text/html' }, 502), /502 with text\/html/],
+    ['a page as refusal', json(html, { 'content-type': 'text/html' }, 500), /500 with text\/html/],
     [
       'a page of 503',
       json(html, { 'content-type': 'text/html', ...SOON }, 503),
@@ -205,9 +210,11 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
   await Promise.all(all);
 });
 
-t.test('no exception and no warning shows the key, whatever a server echoes', async (t) => {
+t.test('no exception and no warning shows the credential, whatever a server echoes', async (t) => {
   const cases = [...Object.entries(ECHOES), ['a warning', echoedWarning] as const];
-  const all = KEYS.flatMap((key) => cases.map(([what, answer]) => [key, what, answer] as const));
+  const all = [...KEYS, TOKEN].flatMap((key) =>
+    cases.map(([what, answer]) => [key, what, answer] as const),
+  );
   const check = async ([key, what, answer]: (typeof all)[number]) => {
     const { url } = await scriptedServer(t, [answer]);
     const program = `
@@ -218,7 +225,8 @@ with warnings.catch_warnings(record=True) as caught:
         print(json.dumps([str(error), error.code, error.request_id, traceback.format_exc(),
               *(text for each in error.errors for text in each.values())]))
 if caught: print(json.dumps([str(each.message) for each in caught]))`;
-    const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: key };
+    const name = key === TOKEN ? 'COMMODITY_PRICES_TOKEN' : 'COMMODITY_PRICES_KEY';
+    const env = { COMMODITY_PRICES_URL: url, [name]: key };
     const { stdout, stderr } = await python(program, env);
     const texts = JSON.parse(stdout || '[]').map(String) as string[];
     t.match(texts[0], '[secret]', `${what}: ${stderr}`);
@@ -333,10 +341,97 @@ t.test('the key is in a header only, and is sent to no other address', async (t)
   }
   t.equal(other.requests(), 0);
   const none = await serving(t, [json(OK)]);
-  for (const call of ['prices("cps_live_a")', 'search("cps_live_a")', 'changes(after="cps_a_b")']) {
+  for (const call of [
+    'prices("cps_live_a")',
+    'search("cps_live_a")',
+    'changes(after="cps_a_b")',
+    'search("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.x")',
+  ]) {
     t.match((await none.call(`cp.${call}`)).stderr, /An argument holds a credential/, call);
   }
   t.equal(none.requests(), 0);
+});
+
+t.test('a bearer token is requested for each attempt, within the deadline', async (t) => {
+  const sent: unknown[] = [];
+  const seen =
+    (answer: Responder): Responder =>
+    (reply, request) => {
+      sent.push(request.headers.authorization, request.headers['x-api-key']);
+      answer(reply, request);
+    };
+  const answers = [seen(refused(503, 'overloaded', SOON)), seen(json(OK))];
+  const { url, requests } = await scriptedServer(t, answers);
+  const { stdout, stderr } = await python(`
+import itertools, time, commodity_prices as cp
+count = itertools.count(1)
+cp.Client("${url}", token=lambda: f"token.{next(count)}").prices("nickel")
+cp.Client("${url}", token="a.b.c").prices("nickel")
+def refused(**options):
+    try: cp.Client("${url}", **options).markets()
+    except cp.PricesError as error: print(error, "|", repr(error.__cause__))
+def fails(): raise ValueError("the issuer is down")
+refused(token=fails)
+refused(token=lambda: "a b")
+refused(token=lambda: "")
+refused(token=lambda: time.sleep(30), timeout=0.5)
+refused(key="a", token="b")
+refused(token="a b")`);
+  const expected = ['Bearer token.1', 'Bearer token.2', 'Bearer a.b.c'];
+  t.same(
+    sent,
+    expected.flatMap((each) => [each, undefined]),
+    stderr,
+  );
+  t.match(stdout.trimEnd().split('\n'), [
+    /^No token: the function of the client failed \| ValueError\('the issuer is down'\)$/,
+    /^The token holds a space/,
+    /^The token holds a space/,
+    /did not answer in time/,
+    /^There are a key and a token; give one of them/,
+    /^The token holds a space/,
+  ]);
+  t.equal(requests(), 3, 'no request without a token');
+});
+
+t.test('a file that breaks off or takes too long ends with an exception', async (t) => {
+  const begun =
+    (headers: Record<string, string>, then: (reply: ServerResponse) => void): Responder =>
+    (reply) => {
+      reply.writeHead(200, { 'content-type': 'text/csv; charset=utf-8', ...headers });
+      reply.write('code,date\r\n', () => then(reply));
+    };
+  const READ = `
+import time
+begun = time.monotonic()
+try:
+    with cp.file("nickel", "csv", timeout=1) as made: print(made.read(4), made.read())
+except cp.PricesError as error: print(error, "|", time.monotonic() - begun)`;
+  const cut = (reply: ServerResponse) => reply.destroy();
+  const whole = gzipSync('code,date\r\n'.repeat(1_000));
+  const half: Responder = (reply) => {
+    reply.writeHead(200, { 'content-type': 'text/csv', 'content-encoding': 'gzip' });
+    reply.end(whole.subarray(0, 30));
+  };
+  for (const answer of [begun({}, cut), begun({ 'content-length': '99' }, cut), half]) {
+    const broken = await serving(t, [answer]);
+    const { stdout, stderr } = await broken.call(READ);
+    t.match(stdout, /sent a part of its answer only \|/, stderr);
+    t.equal(broken.requests(), 1);
+  }
+  for (const headers of [{}, { 'content-length': '99' }, { connection: 'close' }]) {
+    const late = await serving(t, [begun(headers, () => {})]);
+    const { stdout, stderr } = await late.call(READ);
+    t.match(stdout, /did not send its answer in time \|/, stderr);
+    t.ok(Number(stdout.split('|').at(-1)) < 2, stdout);
+  }
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const left = await serving(t, [begun({}, (reply) => reply.on('close', resolve))]);
+  await left.call('cp.file("nickel", "csv").close()');
+  await closed;
+  const other = await serving(t, [json(OK)]);
+  t.match((await other.call('cp.file("nickel", "csv")')).stderr, /PricesError: .* instead of text/);
+  t.match((await other.call('cp.file("nickel", "xml")')).stderr, /no format 'xml', only csv, nd/);
 });
 
 t.test('a page of the feed needs a position', async (t) => {

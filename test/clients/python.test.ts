@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse } from 'yaml';
+import { pythonTypes } from '../../scripts/python-types.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { OPTION_NAMES } from '../../src/contract/schemas/options.ts';
 import { testDatabase } from '../support/database/database.ts';
@@ -112,6 +114,119 @@ print(json.dumps({"same": [each for page in pages for each in page] == whole,
     markets: MARKETS.length,
   });
   t.ok(got.pages > 2);
+});
+
+const { paths, components } = parse(
+  readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8'),
+);
+
+t.test('every list of the service has a call, with the records of its answer', async (t) => {
+  const calls: Readonly<Record<string, string>> = {
+    '/v3/me': 'cp.me()',
+    '/v3/prices': 'cp.markets()',
+    '/v3/reference/currencies': 'cp.currencies()',
+    '/v3/reference/units': 'cp.units()',
+    '/v3/reference/rates?base=EUR&quote=USD&from=2026-06-01&to=2026-06-30':
+      'cp.rates("EUR", "USD", date_from="2026-06-01", date_to=datetime.date(2026, 6, 30))',
+    '/v3/search?q=nickel&limit=2': 'cp.search("nickel", limit=2)',
+    '/v3/prices/nickel/filters': 'cp.filters("nickel")',
+    '/v3/prices/nickel?includeSeries=true': 'cp.prices("nickel")',
+    '/v3/changes?limit=2': 'cp.changes(limit=2)',
+  };
+  const open = Object.keys(paths).filter(
+    (path) =>
+      (paths[path].get.security ?? []).length > 0 &&
+      !MARKETS.some(({ slug }) => slug !== 'nickel' && path.includes(`/${slug}`)),
+  );
+  t.same(
+    Object.keys(calls)
+      .map((each) => each.split('?')[0])
+      .sort(),
+    open.sort(),
+  );
+  const made = await printed(`
+import datetime
+print(json.dumps([${Object.values(calls).join(', ')}]))`);
+  for (const [place, url] of Object.keys(calls).entries()) {
+    const { json } = await service.request({ method: 'GET', url });
+    t.same(made[place], json.data ?? json, url);
+    t.ok(Object.keys(made[place]).length > 0, url);
+  }
+});
+
+t.test('a file has the bytes of the service in each of its formats', async (t) => {
+  const { content } = paths['/v3/prices/nickel'].post.responses[200];
+  const media = Object.keys(content).filter((each) => each !== 'application/json');
+  t.same(await printed('print(json.dumps(list(cp.MEDIA.values())))'), media);
+  const made = await printed(`
+import base64, hashlib
+def sha(data): return hashlib.sha256(data).hexdigest()
+whole = [cp.file("nickel", each, dateFrom="2026-06-01") for each in cp.MEDIA]
+print(json.dumps([[sha(each.read()), each.revision, each.next_cursor] for each in whole] +
+  [sha(b"".join(cp.file("nickel", "csv", dateFrom="2026-06-01")))] +
+  [cp.file("nickel", "csv", columns="code", limit=1).next_cursor is None]))`);
+  const body = JSON.stringify({
+    filters: { dateFrom: '2026-06-01' },
+    options: { includeSeries: true },
+  });
+  for (const [place, accept] of media.entries()) {
+    const headers = { accept, 'content-type': 'application/json', 'x-api-key': service.key };
+    const address = `${env.COMMODITY_PRICES_URL}/v3/prices/nickel`;
+    const answer = await fetch(address, { method: 'POST', headers, body });
+    const sha = createHash('sha256')
+      .update(Buffer.from(await answer.arrayBuffer()))
+      .digest('hex');
+    t.same(made[place], [sha, answer.headers.get('x-data-revision'), null], accept);
+  }
+  t.same(made.slice(media.length), [made[0][0], false], 'also in pieces, and with a next page');
+});
+
+t.test('the types of records are those of the document, and answers have them', async (t) => {
+  const file = new URL('../../clients/python/commodity_prices_types.py', import.meta.url);
+  t.ok(pythonTypes(components.schemas) === readFileSync(file, 'utf8'), 'npm run generate');
+  const wrong = await printed(`
+import typing, commodity_prices_types as types
+wrong = []
+def check(value, hint, place):
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Union:
+        count = len(wrong)
+        for each in args:
+            del wrong[count:]
+            check(value, each, place)
+            if len(wrong) == count: return
+    elif origin is typing.Literal:
+        if value not in args: wrong.append([place, repr(value)])
+    elif origin is list:
+        for each in value: check(each, args[0], place)
+    elif typing.is_typeddict(hint):
+        if not isinstance(value, dict): return wrong.append([place, repr(value)[:40]])
+        hints = typing.get_type_hints(hint)
+        missing, unknown = hint.__required_keys__ - set(value), set(value) - set(hints)
+        if missing or unknown: wrong.append([place, sorted(missing), sorted(unknown)])
+        for name in set(value) & set(hints): check(value[name], hints[name], f"{place}.{name}")
+    elif not isinstance(value, (int, float) if hint is float else hint):
+        wrong.append([place, repr(value)[:40]])
+options = {"currency": "EUR", "includeSummary": True, "lastObservations": 2,
+           "aggregate": {"period": "month", "method": "average"}}
+for each in cp.markets():
+    words = "".join(word.capitalize() for word in each["slug"].split("-"))
+    for more in ({"lastObservations": 2}, options):
+        found = cp.prices(each["slug"], **more)
+        for name in (f"{words}PriceRecord", "PriceRecord"):
+            check(found, list[getattr(types, name)], name)
+check(cp.search("nickel"), list[types.SearchResult], "search")
+check(cp.markets(), list[types.MarketSummary], "markets")
+check(cp.currencies(), list[types.CurrencyEntry], "currencies")
+check(cp.units(), list[types.UnitEntry], "units")
+check(cp.rates("EUR", "USD"), list[types.RateEntry], "rates")
+check(cp.changes(limit=50), list[types.Change], "changes")
+check(cp.me(), types.Me, "me")
+for name, values in cp.filters("nickel").items(): check(values, list[types.FilterValue], name)
+count = len(wrong)
+check([{"slug": 1}], list[types.MarketSummary], "a wrong one")
+print(json.dumps([wrong[:count][:20], len(wrong) > count]))`);
+  t.same(wrong, [[], true]);
 });
 
 t.test('a warning of an answer is a Python warning that names the line of the user', async (t) => {
@@ -236,20 +351,23 @@ print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
 );
 
 t.test(
-  'the client is one module of at most 370 lines that needs the standard library only',
+  'the client is one module of at most 576 lines that needs the standard library only',
   async (t) => {
     const text = readFileSync(
       new URL('../../clients/python/commodity_prices.py', import.meta.url),
       'utf8',
     );
-    t.ok(text.split('\n').length <= 371);
+    t.ok(text.split('\n').length <= 577);
     const imported = [...text.matchAll(/^\s*(?:import|from) ([\w.]+)/gm)].map(([, name]) => name);
     const got = await printed(`
 import ast, sys
 ast.parse(${JSON.stringify(text)}, feature_version=(3, 9))
 print(json.dumps([name for name in ${JSON.stringify(imported)}
                   if name.split(".")[0] not in sys.stdlib_module_names]))`);
-    // Its own documentation shows how it is imported.
-    t.same(got, ['commodity_prices', 'pandas'], 'and pandas where a DataFrame is asked for');
+    // Its own documentation shows how it is imported. Only type checkers import the types.
+    const others = ['commodity_prices_types', 'commodity_prices_types', 'pandas'];
+    t.same(got, ['commodity_prices', ...others], 'and pandas where a DataFrame is asked for');
+    const alone = 'import sys; print(json.dumps("commodity_prices_types" in sys.modules))';
+    t.equal(await printed(alone), false);
   },
 );

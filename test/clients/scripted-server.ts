@@ -86,45 +86,57 @@ export const partsOf = (key: string): string[] => [
   encodeURIComponent(key.slice(-8)),
 ];
 
-/** Answers that echo the key of the request, by their kind. */
+/** A bearer token as an issuer of a company signs it: 2,000 characters. */
+export const TOKEN = [
+  'eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ',
+  'eyJzdWIiOiJkZXNrIn0'.repeat(100),
+  `Zx9-_${'q7Bv'.repeat(16)}`,
+].join('.');
+
+/** The credential of a request: its key, or its token without the scheme. */
+const sentBy = ({ headers }: Pick<IncomingMessage, 'headers'>): string =>
+  String(headers['x-api-key'] ?? headers.authorization?.replace(/^Bearer /, ''));
+
+/** Answers that echo the credential of the request, by their kind. */
 export const ECHOES: Readonly<Record<string, Responder>> = {
-  problem: (reply, { headers }) => {
-    const text = echoes(String(headers['x-api-key'])).join(' ');
+  problem: (reply, request) => {
+    const text = echoes(sentBy(request)).join(' ');
     const errors = [{ pointer: `/${text}`, code: text, detail: text }];
     const body = { code: text, detail: text, errors, requestId: text };
     const type = { 'content-type': 'application/problem+json' };
     json(body, type, 400)(reply, {} as IncomingMessage);
   },
-  page: (reply, { headers }) => {
-    const text = echoes(String(headers['x-api-key'])).join('\n');
-    json(`<pre>${text}</pre>`, { 'content-type': 'text/html' }, 502)(reply, {} as IncomingMessage);
+  page: (reply, request) => {
+    const text = echoes(sentBy(request)).join('\n');
+    json(`<pre>${text}</pre>`, { 'content-type': 'text/html' }, 500)(reply, {} as IncomingMessage);
   },
-  'a long page': (reply, { headers }) => {
-    const text = String(headers['x-api-key']).repeat(1_000);
+  'a long page': (reply, request) => {
+    const text = sentBy(request).repeat(1_000);
     json(text, { 'content-type': 'text/html' })(reply, {} as IncomingMessage);
   },
-  'a redirect': (reply, { headers }) => {
-    const to = `http://127.0.0.1:9/${percents(String(headers['x-api-key']), 1)}/x`;
+  'a redirect': (reply, request) => {
+    const to = `http://127.0.0.1:9/${percents(sentBy(request).slice(0, 2_000), 1)}/x`;
     json('', { location: to }, 302)(reply, {} as IncomingMessage);
   },
-  'a media type': (reply, { headers }) => {
-    json('', { 'content-type': `text/${headers['x-api-key']}` }, 500)(reply, {} as IncomingMessage);
+  'a media type': (reply, request) => {
+    json('', { 'content-type': `text/${sentBy(request)}` }, 500)(reply, {} as IncomingMessage);
   },
-  'another answer': (reply, { headers }) => {
-    json({ key: headers['x-api-key'], headers })(reply, {} as IncomingMessage);
+  'another answer': (reply, request) => {
+    json({ key: sentBy(request), headers: request.headers })(reply, {} as IncomingMessage);
   },
-  'a part': (reply, { headers }) => {
+  'a part': (reply, request) => {
     reply.writeHead(403, { 'content-type': 'application/json', 'content-length': '9999' });
-    reply.write(JSON.stringify({ key: headers['x-api-key'], headers }), () => reply.destroy());
+    const { headers } = request;
+    reply.write(JSON.stringify({ key: sentBy(request), headers }), () => reply.destroy());
   },
-  'no status line': ({ socket }, { headers }) => {
-    socket?.end(`x-api-key: ${headers['x-api-key']}\r\n\r\n`);
+  'no status line': ({ socket }, request) => {
+    socket?.end(`x-api-key: ${sentBy(request)}\r\n\r\n`);
   },
 };
 
-/** A good answer whose warning echoes the key of the request. */
-export const echoedWarning: Responder = (reply, { headers }) => {
-  const detail = echoes(String(headers['x-api-key'])).join(' ');
+/** A good answer whose warning echoes the credential of the request. */
+export const echoedWarning: Responder = (reply, request) => {
+  const detail = echoes(sentBy(request)).join(' ');
   const warnings = [{ code: 'unmatched_value', pointer: `/${detail}`, detail }];
   const body = { $metadata: { revision: 'abcd.1', warnings }, data: [PRICE] };
   json(body)(reply, {} as IncomingMessage);

@@ -16,6 +16,7 @@ import {
   type Responder,
   refused,
   scriptedServer,
+  TOKEN,
 } from './scripted-server.ts';
 
 const OK = {
@@ -42,38 +43,45 @@ async function errorOf(call: Promise<unknown>): Promise<PricesError> {
   throw error;
 }
 
-t.test('429, 503, 304 and cut connections are tried again, at most three times', async (t) => {
-  const cut: Responder = (reply) => {
-    reply.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
-    reply.write('{"$metadata', () => reply.destroy());
-  };
-  const passing = [
-    refused(429, 'rate_limited', SOON),
-    json('', SOON, 304),
-    closedConnection,
-    json(OK),
-  ];
-  for (const answers of [passing, [refused(503, 'overloaded', SOON), cut, json(OK)]]) {
-    const some = await serving(t, answers);
-    t.equal((await some.client.prices('nickel')).revision, 'abcd.1');
-    t.equal(some.requests(), answers.length);
-  }
-  const foreign = [
-    json('<html>', { 'content-type': 'text/html', ...SOON }, 503),
-    json({ code: 'X', detail: 'd', errors: null }, SOON, 503),
-    json(OK),
-  ];
-  const page = await serving(t, foreign);
-  t.equal((await page.client.prices('nickel')).revision, 'abcd.1', 'also 503 of a proxy');
-  t.equal(page.requests(), 3);
-  const all = await serving(t, [refused(503, 'overloaded', SOON)]);
-  const { status, code, requestId, retryAfterMs } = await errorOf(all.client.prices('nickel'));
-  t.same([status, code, requestId, retryAfterMs], [503, 'overloaded', 'r-1', 0]);
-  t.equal(all.requests(), 4);
-});
+t.test(
+  '429, 502, 503, 504, 304 and cut connections are tried again, at most three times',
+  async (t) => {
+    const cut: Responder = (reply) => {
+      reply.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+      reply.write('{"$metadata', () => reply.destroy());
+    };
+    const passing = [
+      refused(429, 'rate_limited', SOON),
+      json('', SOON, 304),
+      closedConnection,
+      json(OK),
+    ];
+    const proxied = [502, 504].map((status) =>
+      json('<html>', { 'content-type': 'text/html', ...SOON }, status),
+    );
+    const cuts = [refused(503, 'overloaded', SOON), cut, json(OK)];
+    for (const answers of [passing, cuts, [...proxied, json(OK)]]) {
+      const some = await serving(t, answers);
+      t.equal((await some.client.prices('nickel')).revision, 'abcd.1');
+      t.equal(some.requests(), answers.length);
+    }
+    const foreign = [
+      json('<html>', { 'content-type': 'text/html', ...SOON }, 503),
+      json({ code: 'X', detail: 'd', errors: null }, SOON, 503),
+      json(OK),
+    ];
+    const page = await serving(t, foreign);
+    t.equal((await page.client.prices('nickel')).revision, 'abcd.1', 'also 503 of a proxy');
+    t.equal(page.requests(), 3);
+    const all = await serving(t, [refused(503, 'overloaded', SOON)]);
+    const { status, code, requestId, retryAfterMs } = await errorOf(all.client.prices('nickel'));
+    t.same([status, code, requestId, retryAfterMs], [503, 'overloaded', 'r-1', 0]);
+    t.equal(all.requests(), 4);
+  },
+);
 
 t.test('no other refusal is tried again', async (t) => {
-  for (const status of [400, 401, 403, 404, 500, 504]) {
+  for (const status of [400, 401, 403, 404, 500]) {
     const one = await serving(t, [refused(status, 'internal_error')]);
     const error = await errorOf(one.client.changes());
     t.match(error, { name: 'PricesError', status, code: 'internal_error' });
@@ -149,7 +157,7 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
   const counted = { ...OK, $metadata: { ...OK.$metadata, count: 2 } };
   const others: readonly (readonly [string, Responder, RegExp])[] = [
     ['a page of a proxy', json(html, page), /200: text\/html, no answer .*<html>x+$/],
-    ['a page as refusal', json(html, page, 502), /502: text\/html, no answer of version 3/],
+    ['a page as refusal', json(html, page, 500), /500: text\/html, no answer of version 3/],
     ['a page labelled JSON', json(html), /200: application\/json, no answer .*<html>x+$/],
     ['no whole JSON', json('{"$metadata": {"rev'), /answered 200: .*no answer .*"rev$/],
     ['no type', json(OK, { 'content-type': '' }), /no answer of version 3: \{"\$meta/],
@@ -201,16 +209,23 @@ t.test('an answer that is not of version 3 is an error that shows its beginning'
   t.match((await errorOf(blocked.prices('nickel'))).message, /cannot be reached: bad port$/);
 });
 
-t.test('no error and no warning shows the key, whatever a server echoes', async (t) => {
-  for (const key of KEYS) {
+t.test('no error and no warning shows the credential, whatever a server echoes', async (t) => {
+  for (const key of [...KEYS, TOKEN]) {
+    const credential = key === TOKEN ? { token: () => key } : { key };
     const hidden = (text: string, what: string): void => {
       const shown = partsOf(key).filter((part) => text.toLowerCase().includes(part.toLowerCase()));
       t.same(shown, [], `${what}: ${text}`);
     };
     for (const [what, answer] of Object.entries(ECHOES)) {
       const { url } = await scriptedServer(t, [answer]);
-      const client = createClient({ url, key, timeoutMs: 400 });
-      for (const call of [() => client.prices('nickel'), () => client.changes()]) {
+      const client = createClient({ url, ...credential, timeoutMs: 400 });
+      const calls = [
+        () => client.prices('nickel'),
+        () => client.changes(),
+        () => client.me(),
+        () => client.file('nickel', 'csv'),
+      ];
+      for (const call of calls) {
         const error = await errorOf(call());
         const { message, code, errors, requestId, stack, cause } = error;
         hidden([message, stack, String(cause)].join('\n'), what);
@@ -222,7 +237,7 @@ t.test('no error and no warning shows the key, whatever a server echoes', async 
     }
     const { url } = await scriptedServer(t, [echoedWarning]);
     const warnings = t.capture(console, 'warn', () => {});
-    const { metadata } = await createClient({ url, key }).prices('nickel');
+    const { metadata } = await createClient({ url, ...credential }).prices('nickel');
     for (const text of [
       ...(warnings()[0]?.args.slice(1) ?? []),
       ...metadata.warnings.flatMap(Object.values),
@@ -366,6 +381,82 @@ t.test('the key is in a header only, and goes to no other address', async (t) =>
   t.notMatch(JSON.stringify([error, error.message, one.client]), /"key"/);
 });
 
+t.test('a bearer token is requested for each attempt, within the deadline', async (t) => {
+  const sent: unknown[] = [];
+  const seen =
+    (answer: Responder): Responder =>
+    (reply, request) => {
+      sent.push(request.headers.authorization, request.headers['x-api-key']);
+      answer(reply, request);
+    };
+  const answers = [seen(refused(503, 'overloaded', SOON)), seen(json(OK))];
+  const { url, requests } = await scriptedServer(t, answers);
+  let count = 0;
+  const next = async () => {
+    count += 1;
+    return `token.${count}`;
+  };
+  const client = createClient({ url, token: next });
+  await client.prices('nickel');
+  await createClient({ url, token: 'a.b.c' }).prices('nickel');
+  const expected = ['Bearer token.1', 'Bearer token.2', 'Bearer a.b.c'];
+  t.same(
+    sent,
+    expected.flatMap((each) => [each, undefined]),
+  );
+  const cause = new Error('the issuer is down');
+  const failing = createClient({ url, token: () => Promise.reject(cause) });
+  const error = await errorOf(failing.prices('nickel'));
+  t.same([error.message, error.cause], ['No token: the function of the client failed', cause]);
+  for (const text of ['', 'a b', 'a\r\nb']) {
+    const { message } = await errorOf(createClient({ url, token: () => text }).me());
+    t.equal(message, 'The token is empty, or has illegal characters');
+  }
+  const silent = createClient({ url, token: () => new Promise(() => {}), timeoutMs: 300 });
+  t.match((await errorOf(silent.me())).message, /did not answer within 300 ms/);
+  t.equal(requests(), 3, 'no request without a token');
+});
+
+t.test('requests are sent by the fetch of the caller', async (t) => {
+  const { url, requests } = await scriptedServer(t, [json(OK)]);
+  const asked: string[] = [];
+  const own: typeof fetch = (to, init) => {
+    asked.push(String(to));
+    return fetch(String(to).replace('https://prices.example.com', url), init);
+  };
+  const client = createClient({ url: 'https://prices.example.com', key: 'key', fetch: own });
+  t.equal((await client.prices('nickel')).revision, 'abcd.1');
+  t.same([asked, requests()], [['https://prices.example.com/v3/prices/nickel'], 1]);
+});
+
+t.test('a file that breaks off, takes too long or is cancelled ends with an error', async (t) => {
+  const begun =
+    (then: (reply: ServerResponse) => void): Responder =>
+    (reply) => {
+      reply.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' });
+      reply.write('code,date\r\n', () => then(reply));
+    };
+  const cut = await serving(t, [begun((reply) => reply.destroy())]);
+  const broken = await cut.client.file('nickel', 'csv');
+  const error = await errorOf(broken.bytes());
+  t.match(error.message, /sent a part of its answer only$/);
+  t.equal(cut.requests(), 1, 'a part was handed on already');
+  const open = await serving(t, [begun(() => {})]);
+  const late = await open.client.file('nickel', 'csv', {}, { timeoutMs: 500 });
+  t.match((await errorOf(late.bytes())).message, /did not answer within 500 ms/);
+  const reason = new Error('the user left');
+  const control = new AbortController();
+  const left = await open.client.file('nickel', 'csv', {}, { signal: control.signal });
+  control.abort(reason);
+  await t.rejects(left.bytes(), reason);
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const watched = await serving(t, [begun((reply) => reply.on('close', resolve))]);
+  await (await watched.client.file('nickel', 'csv')).body.cancel();
+  await closed;
+  const other = await serving(t, [json(OK)]);
+  t.match((await errorOf(other.client.file('nickel', 'csv'))).message, /no answer of version 3/);
+});
+
 t.test('without a key, and with one in the address, nothing is sent', async (t) => {
   const { COMMODITY_PRICES_KEY, COMMODITY_PRICES_URL } = process.env;
   t.same([COMMODITY_PRICES_KEY, COMMODITY_PRICES_URL], [undefined, undefined]);
@@ -377,7 +468,9 @@ t.test('without a key, and with one in the address, nothing is sent', async (t) 
       return error instanceof PricesError ? error.message : String(error);
     }
   };
-  t.match(refusal({}), /No API key; set COMMODITY_PRICES_KEY/);
+  t.match(refusal({}), /No API key; set COMMODITY_PRICES_KEY, or give key or token/);
+  t.match(refusal({ key: 'a', token: 'b' }), /Give a key or a token, not both/);
+  t.match(refusal({ token: 'a b' }), /illegal characters/);
   for (const url of [
     'https://cps_live_abc@prices.example.com',
     'https://prices.example.com/cps_live_abc',
@@ -400,6 +493,7 @@ t.test('without a key, and with one in the address, nothing is sent', async (t) 
   const { client, requests } = await serving(t, [json(OK)]);
   for (const call of [
     client.changes({ after: 'cps_live_abc' }),
+    client.search('eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.x'),
     client.prices('cps_live_abc' as 'nickel'),
   ]) {
     const { message } = await errorOf(call);

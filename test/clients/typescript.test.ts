@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import t from 'tap';
 import { parse } from 'yaml';
 import { createClient, PricesError, rowsOf } from '../../clients/typescript/client.js';
+import { MARKETS } from '../../src/catalog/markets.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
@@ -167,6 +168,86 @@ t.test('the feed of changes is read to its end, then waited for', async (t) => {
   const { revision } = await client.prices('cobalt');
   for (const after of ['latest', `revision:${revision}`])
     t.same(await client.changes({ after, market: ['cobalt'] }), { ...waited, data: [] }, after);
+});
+
+const { paths } = parse(readFileSync(`${ROOT}openapi.yaml`, 'utf8'));
+
+/** The ids of the operations that read data with a credential, those of one market only. */
+const operationIds = Object.entries<Record<string, { operationId: string; security?: unknown[] }>>(
+  paths,
+)
+  .filter(([path]) => !MARKETS.some(({ slug }) => slug !== 'nickel' && path.includes(`/${slug}`)))
+  .flatMap(([, { get, post }]) => [get, post])
+  .filter((each) => each?.security !== undefined && each.security.length > 0)
+  .map((each) => each?.operationId);
+
+t.test('every operation that reads data has a call, with the content of its answer', async (t) => {
+  const range = { base: 'EUR', quote: 'USD', from: '2026-06-01', to: '2026-06-30' } as const;
+  const whole = (path: string, call: Promise<unknown>) => [path, call] as const;
+  const calls: Readonly<Record<string, readonly [path: string, call: Promise<unknown>]>> = {
+    getMe: whole('/v3/me', client.me()),
+    getMarkets: whole('/v3/prices', client.markets()),
+    getCurrencies: whole('/v3/reference/currencies', client.currencies()),
+    getUnits: whole('/v3/reference/units', client.units()),
+    getRates: whole(`/v3/reference/rates?${new URLSearchParams(range)}`, client.rates(range)),
+    searchPrices: whole('/v3/search?q=nickel&limit=2', client.search('nickel', { limit: 2 })),
+    getNickelFilters: whole('/v3/prices/nickel/filters', client.filters('nickel')),
+    getNickelPrices: whole('/v3/prices/nickel?includeSeries=true', client.prices('nickel')),
+    postNickelPrices: whole('/v3/prices/nickel?includeSeries=true', client.prices('nickel')),
+    getChanges: whole('/v3/changes?limit=2', client.changes({ limit: 2 })),
+  };
+  t.same(Object.keys(calls).sort(), operationIds.sort());
+  for (const [id, [path, call]] of Object.entries(calls)) {
+    const { json } = await service.request({ method: 'GET', url: path });
+    const { $metadata: metadata, data } = json;
+    const listing = { data, metadata, revision: metadata?.revision };
+    const { nextSeq } = metadata ?? {};
+    const { revision } = (await call) as { revision: string };
+    const content = nextSeq ? { data, nextSeq, revision } : metadata ? listing : (data ?? json);
+    t.same(await call, content, id);
+    if (data) t.ok(Object.keys(data).length > 0, id);
+  }
+});
+
+t.test('a file has the bytes of the service in each of its formats', async (t) => {
+  const { content } = paths['/v3/prices/nickel'].post.responses[200];
+  const media = Object.keys(content).filter((each) => each !== 'application/json');
+  const formats = ['csv', 'ndjson', 'rows', 'parquet', 'arrow'] as const;
+  t.equal(formats.length, media.length, 'each format of the document but JSON');
+  const request = { filters: { dateFrom: '2026-06-01' } };
+  const body = JSON.stringify({ ...request, options: { includeSeries: true } });
+  for (const [place, format] of formats.entries()) {
+    const file = await client.file('nickel', format, request);
+    const headers = {
+      accept: media[place] ?? '',
+      'content-type': 'application/json',
+      'x-api-key': service.key,
+    };
+    const answer = await fetch(`${url}/v3/prices/nickel`, { method: 'POST', headers, body });
+    t.equal(answer.status, 200, format);
+    const [made, sent] = [await file.bytes(), new Uint8Array(await answer.arrayBuffer())];
+    t.ok(made.length > 100 && Buffer.compare(made, sent) === 0, format);
+    t.same([file.revision, file.nextCursor], [answer.headers.get('x-data-revision'), null]);
+  }
+  const warned: string[] = [];
+  const own = createClient({
+    url,
+    key: service.key,
+    onWarning: ({ code }) => warned.push(code),
+  });
+  const options = { limit: 1, columns: 'code,date,mid', lastObservations: 1 } as const;
+  const filters = { regions: ['Europ', 'Europe', 'North America'] };
+  const page = await own.file('nickel', 'csv', { filters, options });
+  const text = new TextDecoder().decode(await page.bytes());
+  t.match(text, /^code,date,mid\r\nCP-NI-\d+,2026-[\d-]+,[\d.]+\r\n$/);
+  t.same(warned, ['unmatched_value']);
+  const next = { ...options, cursor: page.nextCursor ?? '' };
+  const second = await own.file('nickel', 'csv', { filters, options: next });
+  t.notSame(new TextDecoder().decode(await second.bytes()), text);
+  t.equal(warned.length, 1, 'each page has the warnings of the whole');
+  const refused = own.file('nickel', 'parquet', { options: { layout: 'wide' } });
+  await t.rejects(refused, { name: 'PricesError', status: 400, code: 'validation_failed' });
+  await t.rejects(own.file('nickel', 'xml' as 'csv'), { message: /^No format xml: csv,ndjson/ });
 });
 
 t.test('a refusal carries its status, code, places and request id', async (t) => {

@@ -103,6 +103,17 @@ t.test(
 t.test('a bad value names its variable', async (t) => {
   const bad = {
     PORT: ['abc', '-1', '65536', '80.5', '0x50', ' 80', '1e3', '9'.repeat(40)],
+    JWT_SCOPE_CLAIMS: [
+      'roles,',
+      '=prices/',
+      'roles,roles',
+      'roles,roles=a/',
+      'sub',
+      'roles,aud=a/',
+      'a b',
+      'rôles',
+      'a,b,c,d,e,f,g,h,i',
+    ],
     DATABASE_URL: [
       'mysql://a/b',
       'localhost',

@@ -171,11 +171,14 @@ t.test('every setting that is named exists', async (t) => {
   // Settings of the tests, of the clients and of the tools around the service.
   const others =
     /^(TEST_DATABASE_URL|DOCKER_HOST|SERVICE_KEY|(NODE|OTEL|POSTGRES|COMMODITY_PRICES)_[A-Z_]+)$/;
+  // Settings of Node and Python, which the clients obey.
+  const network = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'SSL_CERT_FILE'];
   const files: ReadonlySet<string> = new Set(SECRETS.map((each) => `${each}_FILE`));
   const isKnown = (word: string, path: string): boolean =>
     word in SETTINGS ||
     files.has(word) ||
     others.test(word) ||
+    (path.startsWith('docs/recipes/') && network.includes(word)) ||
     // Constants of the code, and a variable of Compose.
     (path === 'CONTRIBUTING.md' && CODE.has(word)) ||
     // Variables of Compose and HAProxy.

@@ -241,6 +241,7 @@ t.test('a development token opens the markets it was made for', async (t) => {
     audience: config.JWT_AUDIENCE,
     subject: 'developer',
     scopes: ['prices:cobalt'],
+    claim: { name: 'scope', prefix: '' },
     lifetimeSeconds: config.JWT_LIFETIME_MAX_SECONDS,
   });
   t.same(await opened({ authorization: `Bearer ${token}` }), both(['cobalt']));

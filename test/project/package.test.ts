@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -60,6 +60,25 @@ t.test('the package is small, holds no test, and publint has nothing to say', as
   const publint = join(ROOT, 'node_modules', 'publint', 'src', 'cli.js');
   const { stdout: report } = await run(process.execPath, [publint, '--strict'], { cwd: ROOT });
   t.match(report, /All good/);
+});
+
+t.test('the package holds the clients, and every file that its documents link to', async (t) => {
+  const home = join(folder, 'node_modules', 'commodity-prices');
+  const clients = ['python/commodity_prices.py', 'python/commodity_prices_types.py'];
+  for (const file of [...clients, 'typescript/client.js', 'typescript/schema.d.ts']) {
+    t.ok(existsSync(join(home, 'clients', file)), file);
+  }
+  const documents = globSync('{*.md,docs/**/*.md}', { cwd: home });
+  t.ok(documents.length > 30);
+  const missing = documents.flatMap((document) => {
+    const text = readFileSync(join(home, document), 'utf8');
+    const links = [...text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, link = '']) => link);
+    return links
+      .filter((link) => !/^(https?|mailto):/.test(link))
+      .filter((link) => !existsSync(join(home, dirname(document), link)))
+      .map((link) => `${document}: ${link}`);
+  });
+  t.same(missing, []);
 });
 
 t.test('the installed command has help, the same version, and refuses what it lacks', async (t) => {

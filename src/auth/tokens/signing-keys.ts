@@ -140,7 +140,7 @@ export function remoteKeys(url: string, times: RemoteKeyTimes = TIMES) {
 }
 
 /** Source of the keys that verify tokens. */
-export interface KeySource {
+interface KeySource {
   /** Accepted algorithms: HS256 alone or those of public keys, never both. */
   readonly algorithms: readonly Algorithm[];
   /**

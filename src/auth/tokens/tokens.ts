@@ -1,4 +1,5 @@
 import { type JsonError, parseJson } from '../../std/json.ts';
+import type { ScopeClaim } from '../../std/scope-claims.ts';
 import type { Principal } from '../credentials.ts';
 import { expiredToken, invalidToken } from '../refusals.ts';
 
@@ -81,6 +82,8 @@ export function headerOf(token: string, allowed: readonly Algorithm[]): TokenHea
 export interface TokenRules {
   readonly issuer: string;
   readonly audience: string;
+  /** Claims that name scopes. Others name none. */
+  readonly scopeClaims: readonly ScopeClaim[];
   /** Maximum lifetime (exp − iat) of a token with the claim iat. */
   readonly lifetimeMaxSeconds: number;
   /** Tolerance for clock skew. */
@@ -117,11 +120,30 @@ function listOf(claim: unknown, name: string): string[] {
   return isList && name !== 'scope' ? claim : reject(`${name} is of another type`);
 }
 
-/** Scopes of the three claims. Unknown scopes grant nothing. */
-function scopesOf(claims: Claims): Set<string> {
-  const named = ['scope', 'scp', 'scopes'].flatMap((name) => listOf(claims[name], name));
-  return named.length <= SCOPES_MAX ? new Set(named) : reject('too many scopes');
+/** Scopes of the claims, without their prefixes. Unknown scopes grant nothing. */
+function scopesOf(claims: Claims, scopeClaims: readonly ScopeClaim[]): Set<string> {
+  const entries = scopeClaims.map(({ name, prefix }) => ({
+    prefix,
+    named: listOf(claims[name], name),
+  }));
+  const count = entries.reduce((sum, { named }) => sum + named.length, 0);
+  if (count > SCOPES_MAX) reject('too many scopes');
+  // A scope without the prefix belongs to another resource server.
+  const own = entries.flatMap(({ named, prefix }) =>
+    named.filter((each) => each.startsWith(prefix)).map((each) => each.slice(prefix.length)),
+  );
+  return new Set(own);
 }
+
+/**
+ * True if the prefix of a scope names this service, as the claim aud does. Amazon Cognito sends no
+ * aud in access tokens: the identifier of the resource server in its scopes has that meaning.
+ */
+const isNamedByScope = (claims: Claims, scopeClaims: readonly ScopeClaim[]): boolean =>
+  scopeClaims.some(
+    ({ name, prefix }) =>
+      prefix !== '' && listOf(claims[name], name).some((each) => each.startsWith(prefix)),
+  );
 
 /**
  * Checks the claims of a token with a verified signature, by RFC 7519, RFC 8725 and RFC 9068. The
@@ -132,7 +154,8 @@ function scopesOf(claims: Claims): Set<string> {
  */
 export function principalOf(claims: Claims, rules: TokenRules, nowSeconds: number): Principal {
   if (textOf(claims['iss'], 'iss') !== rules.issuer) reject('iss is not the trusted issuer');
-  checkAudience(claims['aud'], rules.audience);
+  const needsAudience = 'aud' in claims || !isNamedByScope(claims, rules.scopeClaims);
+  if (needsAudience) checkAudience(claims['aud'], rules.audience);
   const id = textOf(claims['sub'], 'sub');
   const exp = timeOf(claims['exp'], 'exp');
   const nbf = optionalTimeOf(claims['nbf'], 'nbf');
@@ -140,7 +163,7 @@ export function principalOf(claims: Claims, rules: TokenRules, nowSeconds: numbe
   if (nbf !== undefined && nowSeconds < nbf - rules.leewaySeconds) reject('not valid yet');
   if (iat !== undefined && nowSeconds < iat - rules.leewaySeconds) reject('not issued yet');
   if (iat !== undefined && exp - iat > rules.lifetimeMaxSeconds) reject('the lifetime is too long');
-  const scopes = scopesOf(claims);
+  const scopes = scopesOf(claims, rules.scopeClaims);
   if (nowSeconds >= exp + rules.leewaySeconds) throw expiredToken();
   const expiresAt = new Date(exp * 1000).toISOString();
   return { kind: 'token', id, scopes, expiresAt, limits: null };

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
-import { CLIENT_SECRETS, secretsFromFiles } from '../../config/environment.ts';
+import { CLIENT_SECRETS, readSecret, secretsFromFiles } from '../../config/environment.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM, VERSION } from '../../std/program.ts';
 import { command, option, wholeOf } from '../command.ts';
@@ -23,11 +23,15 @@ async function serve(timeoutMs: number): Promise<void> {
   const { addTools, INSTRUCTIONS } = await import('./tools.ts');
   const { secrets, faults } = secretsFromFiles(process.env, CLIENT_SECRETS);
   if (faults.length > 0) throw new UsageError(faults.join('\n'));
-  const { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: key } = {
-    ...process.env,
-    ...Object.fromEntries(secrets),
-  };
-  const service = openService({ url, key, timeoutMs });
+  const {
+    COMMODITY_PRICES_URL: url,
+    COMMODITY_PRICES_KEY: key,
+    COMMODITY_PRICES_TOKEN: given,
+    COMMODITY_PRICES_TOKEN_FILE: tokenFile,
+  } = { ...process.env, ...Object.fromEntries(secrets) };
+  // A token ends within hours, so its file is read for each call: another program renews it.
+  const token = tokenFile ? () => readSecret('COMMODITY_PRICES_TOKEN_FILE', tokenFile) : given;
+  const service = openService({ url, key, token, timeoutMs });
   const ended = new AbortController();
   const log = (text: string): void => void process.stderr.write(`commodity-prices: ${text}\n`);
   const transport = new StdioServerTransport();
@@ -69,8 +73,11 @@ export const addMcp: (parent: Command) => void = command({
   options: [option('--timeout <seconds>', 'life of a call in seconds').default(String(TIMEOUT_S))],
   help: `
 An assistant starts this command. COMMODITY_PRICES_KEY is the API key that it reads with, or
-COMMODITY_PRICES_KEY_FILE the file that holds it. COMMODITY_PRICES_URL is the address of the
-service, http://127.0.0.1:3000 without it.
+COMMODITY_PRICES_KEY_FILE the file that holds it. COMMODITY_PRICES_TOKEN is a bearer token instead
+of a key; the file COMMODITY_PRICES_TOKEN_FILE is read for each call, so that a token can be
+renewed. COMMODITY_PRICES_URL is the address of the service, http://127.0.0.1:3000 without it.
+Proxies and own certificates are settings of Node: NODE_USE_ENV_PROXY=1 with HTTPS_PROXY, and
+NODE_EXTRA_CA_CERTS.
 
 Examples:
   ${PROGRAM} mcp

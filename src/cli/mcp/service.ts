@@ -29,7 +29,7 @@ export class CallError extends Error {
 /** A parsed JSON object. */
 export type JsonMembers = Readonly<Record<string, unknown>>;
 
-/** The service, called with one key. */
+/** The service, called with one credential. */
 export interface PriceService {
   readonly url: string;
   get(
@@ -46,7 +46,9 @@ type ServiceResponse = Promise<JsonMembers>;
 interface ServiceAccess {
   /** Address of the service. */
   readonly url: string | undefined;
-  readonly key: string | undefined;
+  readonly key?: string | undefined;
+  /** A bearer token, or a function that returns one and is called for each request. */
+  readonly token?: string | (() => string) | undefined;
   /** Timeout of a call with all of its attempts, in milliseconds. */
   readonly timeoutMs: number;
 }
@@ -66,15 +68,36 @@ function rootOf(text: string): string {
   return url.href.replace(/\/+$/, '').replace(/\/v3(\/prices)?$/, '');
 }
 
-/** @throws UsageError for a missing key or one with illegal header characters */
-function checkedKey(key: string | undefined): string {
-  if (!key) {
-    throw new UsageError('there is no API key: set the environment variable COMMODITY_PRICES_KEY');
+/** A credential, and the header that sends it. */
+interface SentCredential {
+  readonly secret: string;
+  readonly header: Readonly<Record<string, string>>;
+}
+
+/** @throws UsageError for a missing credential, two of them, or one with illegal characters */
+function credentialsOf({ key, token }: ServiceAccess): () => SentCredential {
+  if (key && token) {
+    throw new UsageError(
+      'COMMODITY_PRICES_TOKEN: set only one of COMMODITY_PRICES_KEY and COMMODITY_PRICES_TOKEN',
+    );
   }
-  if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw new UsageError('COMMODITY_PRICES_KEY: holds a space, a line end or another character');
+  const next = (): SentCredential => {
+    const secret = (typeof token === 'function' ? token() : token) || key || '';
+    if (!/^[\x21-\x7e]+$/.test(secret)) {
+      const name = token ? 'COMMODITY_PRICES_TOKEN' : 'COMMODITY_PRICES_KEY';
+      throw new UsageError(`${name}: holds a space, a line end or another character`);
+    }
+    const header = token ? { authorization: `Bearer ${secret}` } : { 'x-api-key': secret };
+    return { secret, header };
+  };
+  if (!key && !token) {
+    throw new UsageError(
+      'there is no API key: set the environment variable COMMODITY_PRICES_KEY, or ' +
+        'COMMODITY_PRICES_TOKEN to a bearer token',
+    );
   }
-  return key;
+  next();
+  return next;
 }
 
 /** JSON reviver: keeps exact digits of prices as text and escapes invisible characters. */
@@ -84,10 +107,10 @@ function asWritten(key: string, value: unknown, { source }: { readonly source?: 
   return value.replace(INVISIBLE, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
 }
 
-/** Removes the key of the request from a text of a response, which may echo it. */
+/** Removes the credential of the request from a text of a response, which may echo it. */
 type Hide = (text: string) => string;
 
-/** Parses a JSON object without the key; null for invalid JSON and other values. */
+/** Parses a JSON object without the credential; null for invalid JSON and other values. */
 function membersOf(bytes: Buffer | null, hide: Hide): JsonMembers | null {
   if (bytes === null) return null;
   try {
@@ -132,28 +155,42 @@ function contentOf(answer: Response, url: string, members: JsonMembers | null): 
 }
 
 /**
- * Opens the service for one key, without a request.
- * @throws UsageError for a missing key, a key in the address, or an invalid address
+ * Opens the service for one credential, without a request.
+ * @throws UsageError for a missing credential, one in the address, or an invalid address
  */
-export function openService({ url: address, key: given, timeoutMs }: ServiceAccess): PriceService {
-  const key = checkedKey(given);
-  const hide = maskerOf(key);
+export function openService(access: ServiceAccess): PriceService {
+  const { url: address, timeoutMs } = access;
+  const credential = credentialsOf(access);
   const root = rootOf(address || 'http://127.0.0.1:3000');
   const headers = {
     accept: 'application/json, application/problem+json',
     'accept-encoding': 'identity',
     'user-agent': `commodity-prices-mcp/${VERSION}`,
-    'x-api-key': key,
   };
+
+  /** @throws CallError for a token file that became unusable */
+  function sentCredential(): SentCredential {
+    try {
+      return credential();
+    } catch (error) {
+      throw new CallError((error as Error).message);
+    }
+  }
 
   async function call(
     path: string,
-    more: RequestInit,
+    body: object | null,
     cancelled: AbortSignal,
   ): Promise<JsonMembers> {
+    const { secret, header } = sentCredential();
+    const hide = maskerOf(secret);
     const dueMs = performance.now() + timeoutMs;
     const timeout = AbortSignal.timeout(timeoutMs);
-    const request = { headers, ...more, signal: AbortSignal.any([cancelled, timeout]) };
+    const request = {
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      headers: { ...headers, ...header, ...(body && { 'content-type': 'application/json' }) },
+      signal: AbortSignal.any([cancelled, timeout]),
+    };
     const url = `${root}${path}`;
     try {
       const answer = await fetchWithRetries(url, request, dueMs);
@@ -175,11 +212,8 @@ export function openService({ url: address, key: given, timeoutMs }: ServiceAcce
     get(path, query, signal) {
       const given = Object.entries(query).filter((each) => each[1] !== undefined);
       const text = new URLSearchParams(given as [string, string][]).toString();
-      return call(text === '' ? path : `${path}?${text}`, {}, signal);
+      return call(text === '' ? path : `${path}?${text}`, null, signal);
     },
-    post(path, body, signal) {
-      const type = { ...headers, 'content-type': 'application/json' };
-      return call(path, { method: 'POST', headers: type, body: JSON.stringify(body) }, signal);
-    },
+    post: (path, body, signal) => call(path, body, signal),
   };
 }

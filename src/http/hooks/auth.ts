@@ -16,11 +16,7 @@ import {
   invalidToken,
   noMarketScope,
 } from '../../auth/refusals.ts';
-import {
-  type KeySource,
-  keySourceOf,
-  type SigningKeySettings,
-} from '../../auth/tokens/signing-keys.ts';
+import { keySourceOf, type SigningKeySettings } from '../../auth/tokens/signing-keys.ts';
 import { type Claims, headerOf, principalOf, type TokenRules } from '../../auth/tokens/tokens.ts';
 import { allows, marketsOpenTo } from '../../catalog/scopes.ts';
 import type { Link } from '../../db/link/link.ts';
@@ -74,12 +70,17 @@ const rejectTokens: VerifyToken = async () => {
   throw invalidToken(new Error('no issuer of tokens is configured'));
 };
 
-/** @fastify/jwt checks only the signature, because it responds to some invalid claims with 500. */
-async function tokenVerifier(
+/**
+ * The check of tokens by the settings; null if they name no issuer. @fastify/jwt checks only the
+ * signature, because it responds to some invalid claims with 500.
+ * @throws TokenSettingError for an unusable setting
+ */
+export async function tokenVerifier(
   app: FastifyInstance,
-  source: KeySource,
-  rules: TokenRules,
-): Promise<VerifyToken> {
+  { signingKeys, tokenRules: rules }: Pick<AuthSettings, 'signingKeys' | 'tokenRules'>,
+): Promise<VerifyToken | null> {
+  const source = await keySourceOf(signingKeys);
+  if (source === undefined) return null;
   const { algorithms, keyOf } = source;
   await app.register(fastifyJwt, {
     secret: async (request: FastifyRequest) =>
@@ -164,9 +165,7 @@ export class CredentialChecks {
    * @throws TokenSettingError for an unusable setting
    */
   static async create(app: FastifyInstance, options: AuthOptions): Promise<CredentialChecks> {
-    const { signingKeys, tokenRules } = options.settings;
-    const source = await keySourceOf(signingKeys);
-    const verifyToken = source ? await tokenVerifier(app, source, tokenRules) : rejectTokens;
+    const verifyToken = (await tokenVerifier(app, options.settings)) ?? rejectTokens;
     app.addHook('onRoute', requireAccess);
     return new CredentialChecks(options, verifyToken);
   }

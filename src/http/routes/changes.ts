@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import type { Principal } from '../../auth/credentials.ts';
 import { insufficientScope } from '../../auth/refusals.ts';
 import { marketOf } from '../../catalog/markets.ts';
@@ -15,40 +16,69 @@ import { listFormatOf } from '../reply/accept.ts';
 import { codingOf, holdBody, sendCoded, VARY } from '../reply/send.ts';
 import { changesOperation } from './operations.ts';
 
-/** A slot in use, and its latest end in `performance.now` time. */
+/** A slot of a long poll. */
 interface WaitSlot {
-  readonly untilMs: number;
+  /** Time that the request may wait, at most what it asked for. */
+  readonly forMs: number;
+  readonly release: () => void;
 }
 
-/** Acquires a slot for a maximum time. Returns the function that releases it. */
-type AcquireWaitSlot = (principal: Principal, forMs: number) => () => void;
+/** The slots and the refused requests of a principal, in `performance.now` time. */
+interface Waiting {
+  /** Latest ends of the slots in use. */
+  readonly ends: Map<WaitSlot, number>;
+  /** Times at which refused requests may come back. */
+  turns: readonly number[];
+}
+
+/** In this time before the turn of a refused request, one slot is kept free for it. */
+const TURN_MS = 1_000;
+
+/** Principals whose slots and turns are kept. Fewer connections are open at a time. */
+const PRINCIPALS_MAX = 10_000;
 
 /**
- * Concurrency limit of long polls, `most` for each principal.
- * @returns a function that throws Problem `too_many_concurrent_requests` at the limit; Retry-After
- *   is the time until the first slot is certainly free
+ * Concurrency limit of long polls, `slotsMax` for each principal. A reader repeats its request as
+ * soon as it is answered, so that without turns a refused one would always find the slots in use. Each
+ * refused request is told the end of another slot, up to `slotsMax` of them. Until then a slot that
+ * became free early is given for the time up to that turn only.
+ * @returns a function that acquires a slot. It throws Problem `too_many_concurrent_requests` at the
+ *   limit; Retry-After is the time until the turn of the request
  */
-function waitSlots(slotsMax: number): AcquireWaitSlot {
-  const taken = new Map<string, Set<WaitSlot>>();
-  return ({ kind, id }, forMs) => {
+function waitSlots(slotsMax: number): (principal: Principal, forMs: number) => WaitSlot {
+  const all = new LRUCache<string, Waiting>({ max: PRINCIPALS_MAX });
+
+  function refuse(waiting: Waiting, nowMs: number): never {
+    const ends = [...waiting.ends.values()].sort((a, b) => a - b);
+    const place = Math.min(waiting.turns.length, ends.length - 1);
+    const freeMs = (ends[place] ?? Math.max(...waiting.turns)) - nowMs;
+    const seconds = Math.max(1, Math.ceil(freeMs / 1_000));
+    if (waiting.turns.length < slotsMax)
+      waiting.turns = [...waiting.turns, nowMs + seconds * 1_000];
+    const detail =
+      `${slotsMax} requests of this credential wait already; come back after Retry-After, or use ` +
+      'another credential for each reader';
+    throw new Problem('too_many_concurrent_requests', detail, {
+      headers: { 'retry-after': String(seconds) },
+    });
+  }
+
+  return ({ kind, id }, askedMs) => {
     const name = `${kind} ${id}`;
-    const slots = taken.get(name) ?? new Set();
+    const waiting = all.get(name) ?? { ends: new Map(), turns: [] };
     const nowMs = performance.now();
-    if (slots.size >= slotsMax) {
-      const freeMs = Math.min(...[...slots].map((each) => each.untilMs)) - nowMs;
-      const seconds = Math.max(1, Math.ceil(freeMs / 1000));
-      const detail = `${slotsMax} requests of this credential wait already; wait for one of them`;
-      throw new Problem('too_many_concurrent_requests', detail, {
-        headers: { 'retry-after': String(seconds) },
-      });
-    }
-    const slot: WaitSlot = { untilMs: nowMs + forMs };
-    slots.add(slot);
-    taken.set(name, slots);
-    return () => {
-      slots.delete(slot);
-      if (slots.size === 0 && taken.get(name) === slots) taken.delete(name);
-    };
+    waiting.turns = waiting.turns.filter((turnMs) => turnMs > nowMs - TURN_MS);
+    const due = waiting.turns.find((turnMs) => turnMs <= nowMs);
+    waiting.turns = waiting.turns.filter((turnMs) => turnMs !== due);
+    const near = waiting.turns.filter((turnMs) => turnMs - nowMs <= TURN_MS);
+    const kept = due === undefined ? near.length : 0;
+    if (waiting.ends.size + kept >= slotsMax) refuse(waiting, nowMs);
+    const laterMs = waiting.turns.map((turnMs) => turnMs - nowMs).filter((ms) => ms > TURN_MS);
+    const forMs = Math.min(askedMs, ...laterMs.map((ms) => ms - TURN_MS / 2));
+    const slot: WaitSlot = { forMs, release: () => waiting.ends.delete(slot) };
+    waiting.ends.set(slot, nowMs + forMs);
+    all.set(name, waiting);
+    return slot;
   };
 }
 
@@ -194,17 +224,17 @@ export function changeRoutes(
     const waitMs = (query.wait ?? 0) * 1000;
     if (waitMs === 0)
       return send(request, reply, format, await feed.read(asked, work.signal), false);
-    const release = acquireWaitSlot(principal, waitMs);
+    const slot = acquireWaitSlot(principal, waitMs);
     const restoreTimeout = disableSocketTimeout(request, app.server.timeout);
     try {
-      const page = await feed.follow(asked, waitMs, work.signal);
+      const page = await feed.follow(asked, slot.forMs, work.signal);
       // The connection closes after this response: the client must not reuse it.
       if (isStopping) reply.header('connection', 'close');
       if (page.changes.length > 0 || !isStopping) await recheckAccess(request, asked, credentials);
       return await send(request, reply, format, page, true);
     } finally {
       restoreTimeout();
-      release();
+      slot.release();
     }
   }
 

@@ -16,6 +16,7 @@ type AuthConfig = Parameters<typeof authSettings>[0];
 export const NO_TOKENS = {
   JWT_ISSUER: 'https://issuer.test',
   JWT_AUDIENCE: 'commodity-prices',
+  JWT_SCOPE_CLAIMS: 'scope,scp,scopes',
   JWT_LIFETIME_MAX_SECONDS: 86_400,
   JWT_LEEWAY_SECONDS: 30,
   BASIC_AUTH: 'off',

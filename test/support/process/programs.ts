@@ -43,13 +43,20 @@ export async function dataFolder(test: Test): Promise<string> {
  * Starts a program in a folder without a `.env` file, with exactly these settings. Its standard
  * error is captured unless it goes to a file descriptor.
  */
-function run(test: Test, args: readonly string[], env: Env, stderr?: number): Running {
+function run(
+  test: Test,
+  args: readonly string[],
+  env: Env,
+  stderr?: number,
+  input?: string,
+): Running {
   const { TAP: _tap, NODE_OPTIONS: _options, ...inherited } = process.env;
   const child = spawn(process.execPath, [...args], {
     cwd: tmpdir(),
     env: { ...inherited, ...env },
-    stdio: ['ignore', 'pipe', stderr ?? 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', stderr ?? 'pipe'],
   });
+  child.stdin?.on('error', () => {}).end(input);
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name]?.setEncoding('utf8').on('data', (text: string) => {
@@ -93,6 +100,18 @@ export const startCommand = (test: Test, env: Env, ...args: string[]): Running =
 /** Runs one command to its end. */
 export async function prices(test: Test, env: Env, ...args: string[]): Promise<ProcessOutcome> {
   const running = startCommand(test, env, ...args);
+  const code = await running.ended;
+  return { code, stdout: running.stdout(), stderr: running.stderr() };
+}
+
+/** Runs one command to its end with a text as its standard input. */
+export async function pricesWith(
+  test: Test,
+  input: string,
+  env: Env,
+  ...args: string[]
+): Promise<ProcessOutcome> {
+  const running = run(test, [COMMANDS, ...args], env, undefined, input);
   const code = await running.ended;
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 }

@@ -1,0 +1,31 @@
+/** A claim of a token that names scopes. */
+export interface ScopeClaim {
+  readonly name: string;
+  /** Text before each scope, such as the identifier of a resource server; empty without one. */
+  readonly prefix: string;
+}
+
+/** Claims with a meaning of their own (RFC 7519, section 4.1), which never name scopes. */
+const REGISTERED: readonly string[] = ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'];
+
+const CLAIMS_MAX = 8;
+
+/** The claims of a list such as `roles,scope=prices-api/`. */
+export const scopeClaimsOf = (text: string): ScopeClaim[] =>
+  text.split(',').map((each) => {
+    const [name = '', ...prefix] = each.split('=');
+    return { name, prefix: prefix.join('=') };
+  });
+
+/** The fault of a list of claims; null if it is valid. */
+export function scopeClaimsFault(text: string): string | null {
+  // Scopes in a text are separated by spaces, so no prefix contains one.
+  if (/[^\x21-\x7e]/.test(text)) return 'must have no space and only ASCII characters';
+  const claims = scopeClaimsOf(text);
+  const names = claims.map(({ name }) => name);
+  if (names.includes('')) return 'is not a list of claims such as roles,scope=prices-api/';
+  const registered = names.find((name) => REGISTERED.includes(name));
+  if (registered !== undefined) return `names ${registered}, which is no claim of scopes`;
+  if (new Set(names).size < names.length) return 'names a claim twice';
+  return names.length > CLAIMS_MAX ? `must name at most ${CLAIMS_MAX} claims` : null;
+}
