@@ -4,6 +4,10 @@ import { Problem } from '../errors.ts';
 import { tokenVerifier } from '../http/hooks/auth.ts';
 import { authSettings } from '../http/pipeline.ts';
 
+/*
+ * Uses of the HTTP layer by commands, which import no part of it themselves.
+ */
+
 type Verify = NonNullable<Awaited<ReturnType<typeof tokenVerifier>>>;
 
 /** The principal of an accepted token, or the refusal. */

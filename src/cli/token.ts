@@ -53,7 +53,7 @@ function whyUnsigned(config: Config): string {
 }
 
 /** Adds `token create`. */
-export const addTokenCreate = command({
+const addTokenCreate = command({
   name: 'create',
   summary: 'sign a token with JWT_SECRET',
   description:

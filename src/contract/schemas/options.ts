@@ -188,7 +188,8 @@ export const OPTIONS = {
   },
   decimalsAsText: {
     schema: flag(
-      'Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings',
+      'Writes the numbers of points, the figures of summaries and all decimals of rows as JSON ' +
+        'strings',
     ),
     default: false as boolean,
     example: false,

@@ -39,9 +39,9 @@ const PRINCIPALS_MAX = 10_000;
 
 /**
  * Concurrency limit of long polls, `slotsMax` for each principal. A reader repeats its request as
- * soon as it is answered, so that without turns a refused one would always find the slots in use. Each
- * refused request is told the end of another slot, up to `slotsMax` of them. Until then a slot that
- * became free early is given for the time up to that turn only.
+ * soon as it is answered, so that without turns a refused one would always find the slots in use.
+ * Each refused request is told the end of another slot, up to `slotsMax` of them. Until then a slot
+ * that became free early is given for the time up to that turn only.
  * @returns a function that acquires a slot. It throws Problem `too_many_concurrent_requests` at the
  *   limit; Retry-After is the time until the turn of the request
  */
