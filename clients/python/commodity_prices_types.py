@@ -135,6 +135,7 @@ class Point(_Point, total=False):
     periodEnd: str
     observations: int
     observationsLeftOut: int
+    movingAverage: Optional[float]
     conversionReason: Literal["no-rate"]
 
 
