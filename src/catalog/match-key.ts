@@ -1,6 +1,11 @@
-/** The comparison key of codes: exact, except for the case of the 26 letters. */
+const isAscii = (text: string): boolean => /^[\0-\x7f]*$/.test(text);
+
+/**
+ * The comparison key of codes: exact, except for the case of the 26 letters. Codes of prices are
+ * ASCII, and all of a market get their keys in one turn of the event loop.
+ */
 export const codeKey = (code: string): string =>
-  code.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+  isAscii(code) ? code.toLowerCase() : code.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /**
  * The comparison key of names and ids: NFKC, trimmed, white space folded to one space, case-folded.

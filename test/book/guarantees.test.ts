@@ -3,6 +3,11 @@ import { type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
+import { bodyCheckOf } from '../../src/contract/request/validate.ts';
+import { requestSchemasOf, schemasOf } from '../../src/contract/schemas/market.ts';
+import { ClientDisconnected } from '../../src/http/work.ts';
+import { planOf } from '../../src/prices/plan/plan.ts';
+import { contentsOfAll } from '../../src/prices/write/points.ts';
 import { BULK_MARKET, fill as fillDatabase } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/minimal-data.ts';
@@ -11,6 +16,7 @@ import { compareOne } from './compare.ts';
 import { type BookRequest, fill, type Twins, twinsOn } from './support.ts';
 
 const SIZE = { prices: 30, points: 1_500 };
+const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 10 };
 
 const ALL: BookRequest = {
   slug: BULK_MARKET.slug,
@@ -224,6 +230,31 @@ t.test('long work gives the event loop back', async (t) => {
     t.ok(all > 60, `${all} ms of work: ${what}`);
     t.ok(longest < 20, `at most ${longest} ms of ${all} ms between two turns: ${what}`);
   }
+});
+
+t.test('an answer from the book ends with its request', async (t) => {
+  const twins = await bulkTwins(t);
+  const { book, database } = twins;
+  await fill(twins);
+  const check = bodyCheckOf(BULK_MARKET, schemasOf(BULK_MARKET, requestSchemasOf(LIMITS)));
+  const plan = planOf(BULK_MARKET, check, { options: ALL.options });
+  const reader = await book.open(plan, await database.client.link.newestRevision());
+  if (reader === null) throw new Error('the market is not in the book');
+  const references = await reader.references();
+  const prices = (await reader.select(plan)).map((price) => ({ price, outcome: null }));
+  const request = new AbortController();
+  const work = { signal: request.signal, hold: () => true, holdMax: 0 };
+  const targets = { currency: null, unit: null };
+  const context = { plan, reader, references, targets, wideCellsMax: 0, work };
+  let written = 0;
+  const write = async (): Promise<void> => {
+    for await (const { points } of contentsOfAll(context, prices)) {
+      written += points?.length === SIZE.points ? 1 : 0;
+      if (written === 1) request.abort(new ClientDisconnected());
+    }
+  };
+  await t.rejects(write(), { name: 'ClientGone' });
+  t.ok(written < prices.length / 2, `${written} of ${prices.length} prices were written`);
 });
 
 t.test('the editions stay within their budget', async (t) => {

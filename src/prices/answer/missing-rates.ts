@@ -10,7 +10,7 @@ import {
 } from '../../conversion/rate-table.ts';
 import { summaryDays } from '../../conversion/summary.ts';
 import { type Days, dayOf } from '../../std/days.ts';
-import { mapped, visited } from '../../std/turns.ts';
+import { mapped, Slice, visited } from '../../std/turns.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
@@ -18,6 +18,12 @@ import type { Plan } from '../plan/plan.ts';
 import type { Extent, PriceStretch } from '../series/ranges.ts';
 import type { PlannedPrice, RatesOfPrice, Targets } from './conversions.ts';
 import { ratesMissing, type Stretch, type Warning } from './warnings.ts';
+
+/**
+ * Stretches of one read. A source with monthly rates has hundreds of segments, so that all
+ * stretches of a large market would take hundreds of MB.
+ */
+const STRETCHES_PER_READ = 50_000;
 
 /** The requested points of some prices. */
 interface RequestedPoints {
@@ -239,7 +245,8 @@ const lackedBy = ({ segments }: PairPrices, found: RequestedPoints | undefined) 
 /**
  * Counts the requested points of the pairs that lack a rate, and of all other pairs that need the
  * same currencies. It takes three reads: the days of each price, the points of the pairs that lack
- * a rate, and those of the others. It reads nothing if the rates cover the requested days.
+ * a rate, and those of the others; many stretches are read in several. It reads nothing if the
+ * rates cover the requested days.
  */
 async function missingPoints(
   reader: Pick<MarketReader, 'extents'>,
@@ -324,28 +331,46 @@ async function countedPoints(
   plan: Plan,
   days: ReadonlyMap<number, Days>,
 ): Promise<ReadonlyMap<PairPrices, RequestedPoints>> {
-  const prices = pairs.flatMap((pair) => pair.priceIds.map((id) => ({ pair, id })));
-  const sought = (
-    await mapped(prices, ({ pair, id }) => {
-      const found = days.get(id);
-      return found === undefined ? [] : [soughtOf(pair, id, plan, found)];
-    })
-  ).flat();
-  const stretches = sought.flatMap(({ series, summary }) => [
-    ...series.map(([, stretch]) => stretch),
-    ...summary,
-  ]);
-  const extents = stretches.length === 0 ? [] : await reader.extents(stretches);
   const counted = new Map(pairs.map((pair) => [pair, new PairPoints(pair)]));
+  let chunk: SoughtStretches[] = [];
+  let stretches = 0;
+  const slice = new Slice();
+  for (const pair of pairs) {
+    for (const id of pair.priceIds) {
+      if (slice.isOver) await slice.yieldIfOver();
+      const found = days.get(id);
+      if (found === undefined) continue;
+      const sought = soughtOf(pair, id, plan, found);
+      chunk.push(sought);
+      stretches += sought.series.length + sought.summary.length;
+      if (stretches < STRETCHES_PER_READ) continue;
+      await addCounted(reader, chunk, plan, counted);
+      [chunk, stretches] = [[], 0];
+      slice.restart();
+    }
+  }
+  if (stretches > 0) await addCounted(reader, chunk, plan, counted);
+  return counted;
+}
+
+/** Counts the points of some prices, and adds them to those of their pairs. */
+async function addCounted(
+  reader: Pick<MarketReader, 'extents'>,
+  sought: readonly SoughtStretches[],
+  plan: Plan,
+  counted: ReadonlyMap<PairPrices, PairPoints>,
+): Promise<void> {
+  const extents = await reader.extents(
+    sought.flatMap(({ series, summary }) => [...series.map(([, stretch]) => stretch), ...summary]),
+  );
   let at = 0;
-  for (const { id, pair, series, latest, summary } of sought) {
+  await visited(sought, ({ id, pair, series, latest, summary }) => {
     const ofSeries = series.map(([segment], index) => [segment, extents[at + index]] as const);
     at += series.length;
     const ofSummary = extents.slice(at, at + summary.length);
     at += summary.length;
     counted.get(pair)?.add(id, ofSeries, singleDays(plan, latest, ofSummary));
-  }
-  return counted;
+  });
 }
 
 /** The days that a summary needs, each once, without those of the requested series. */

@@ -196,13 +196,14 @@ function rangeOf({ days, options }: Plan): SeriesRange {
 /**
  * The contents of all records, in order. Series are read in chunks of a few prices. Yields to the
  * event loop between records: a reader in memory never waits, and a record may be much work for few
- * bytes.
+ * bytes. It never fails for an abort either, so each chunk checks the signal of the request.
+ * @throws the reason of the signal; errors of the reader
  */
 export async function* contentsOfAll(
   context: RecordContext,
   prices: readonly PlannedPrice[],
 ): AsyncGenerator<Contents> {
-  const { plan, reader } = context;
+  const { plan, reader, work } = context;
   const { pricesPerRead: pricesMax } = reader;
   const { includeSeries, includeSummary } = plan.options;
   const range = rangeOf(plan);
@@ -211,6 +212,8 @@ export async function* contentsOfAll(
   for (let start = 0; start < prices.length; ) {
     const chunk = prices.slice(start, start + step);
     const ids = chunk.map((each) => each.price.id);
+    // A small answer creates no signal for it.
+    if (start > 0) work.signal.throwIfAborted();
     const series = includeSeries || includeSummary ? await reader.series(ids, range) : NO_SERIES;
     for (const planned of chunk) {
       yield contentsOf(context, planned, series.get(planned.price.id) ?? NO_COLUMNS);

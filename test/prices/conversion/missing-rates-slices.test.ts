@@ -66,3 +66,51 @@ t.test('missing rates of 20,000 prices are found in slices, and others run betwe
   t.equal(checked.planned[1]?.outcome, outcome);
   t.ok(others > 1, `${others} turns of the event loop`);
 });
+
+const FIRST_DAY = 3_653;
+const DAYS = 3_650;
+/** A rate a month for ten years: it applies on 8 days, so that 22 days follow without one. */
+const MONTHS = Array.from({ length: Math.ceil(DAYS / 30) }, (_, month) => FIRST_DAY + 30 * month);
+const MONTHLY: RateTable = {
+  ...RATES,
+  currencies: new Map([[USD, currencyRates('USD', MONTHS.join(), MONTHS.map(() => '1.1').join())]]),
+};
+
+/** The days after a monthly rate to which no rate applies. */
+const lackingAfter = (day: number): number =>
+  Math.max(0, Math.min(day + 30, FIRST_DAY + DAYS) - (day + 8));
+
+t.test('no read has all stretches of a large market, and none is lost', async (t) => {
+  const check = bodyCheckOf(LARGE, schemasOf(LARGE, requestSchemasOf(LIMITS)));
+  const plan = planOf(LARGE, check, { options: { includeSeries: true, currency: 'EUR' } });
+  const basis = { payable: false, currency: USD, unit: KG };
+  const outcome = outcomeOf(basis, { currency: EUR, unit: null }, MONTHLY);
+  const prices = 1_000;
+  const planned = Array.from({ length: prices }, (_, id) => ({
+    price: { id, currency_id: USD, last_date: '2026-06-30' } as SelectedPrice,
+    outcome,
+  }));
+  const counted: number[] = [];
+  // Each price has a point on every day.
+  const extents: MarketReader['extents'] = async (stretches) => {
+    counted.push(stretches.length);
+    return stretches.map((each) => {
+      const first = Math.max(each.first, FIRST_DAY);
+      const last = Math.min(each.last, FIRST_DAY + DAYS - 1);
+      return first <= last ? { first, last, points: last - first + 1 } : null;
+    });
+  };
+  const references = { units: new Map(), currencies: new Map() } as unknown as References;
+  const targets = { currency: null, unit: null };
+  const inUse = { source: 'ECB', ratesOf: () => MONTHLY, references, targets };
+  const { warnings } = await withMissingRates({ extents }, plan, planned, inUse);
+  const all = counted.reduce((sum, each) => sum + each, 0);
+  t.ok(all > 200 * prices, `${all} stretches`);
+  t.ok(Math.max(...counted) < 51_000, `at most ${Math.max(...counted)} in one read`);
+  t.match(warnings, [
+    {
+      pointsRequested: prices * DAYS,
+      pointsWithoutRate: prices * MONTHS.reduce((sum, day) => sum + lackingAfter(day), 0),
+    },
+  ]);
+});
