@@ -92,7 +92,7 @@ t.test(
     // The types of the client name the integers of a record: every other number is a text.
     t.same([...new Set(membersOf('integer', schemas.NickelPriceRecord))].sort(), counts);
     const decimals = [...new Set(membersOf('number', schemas.NickelPriceRecord))];
-    t.same(decimals.sort(), ['absolute', 'high', 'low', 'mid', 'percent']);
+    t.same(decimals.sort(), ['absolute', 'high', 'low', 'mid', 'movingAverage', 'percent']);
 
     const filters = { dateFrom: '2026-01-01' };
     const options = {
