@@ -92,7 +92,10 @@ t.test('one request at a time looks whether the service is back, for all markets
   const { page, show } = await explorer.open(t);
   await show('');
   const markets = await page.locator('.overview tbody tr').count();
+  // The filters of a market are the last of its view. Their request would count as a market's.
+  const filters = page.waitForResponse((response) => response.url().includes('format=rows'));
   await show('market=nickel');
+  await filters;
   const addresses: string[] = [];
   const { promise: areSent, resolve: send } = Promise.withResolvers<void>();
   await page.route('**/v3/**', (route) => {

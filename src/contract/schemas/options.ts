@@ -229,9 +229,9 @@ export const OPTIONS = {
       minimum: 1,
       maximum: MOVING_AVERAGE_MAX,
       description:
-        'Adds to each point the mean of the mids of its session and the n - 1 sessions before ' +
-        'it, also of those before dateFrom; null if there are fewer. Requires includeSeries; ' +
-        'rejected with aggregate or layout=wide',
+        'Adds to each point the mean of its mid and those of the n - 1 sessions before it, also ' +
+        'before dateFrom; null if there are fewer. Requires includeSeries; rejected with ' +
+        'aggregate or layout=wide',
     }),
     default: null as number | null,
     effect: 'computes',
