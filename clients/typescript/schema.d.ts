@@ -2061,7 +2061,7 @@ export interface components {
              * @enum {string}
              */
             readonly warnings?: "header" | "row";
-            /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+            /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
         };
         readonly FilterItem: string;
@@ -3745,7 +3745,7 @@ export interface components {
          * @example header
          */
         readonly warnings: "header" | "row";
-        /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+        /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
         /**
          * @description Format of the response; overrides Accept
@@ -5287,7 +5287,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -5532,7 +5532,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -5835,7 +5835,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -6078,7 +6078,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -6309,7 +6309,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -6554,7 +6554,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -6781,7 +6781,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -7022,7 +7022,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -7251,7 +7251,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -7494,7 +7494,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -7721,7 +7721,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -7962,7 +7962,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -8189,7 +8189,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -8430,7 +8430,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -8659,7 +8659,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -8902,7 +8902,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -9129,7 +9129,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -9370,7 +9370,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -9599,7 +9599,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -9842,7 +9842,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -10071,7 +10071,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -10314,7 +10314,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -10543,7 +10543,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -10786,7 +10786,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -11011,7 +11011,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -11250,7 +11250,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -11475,7 +11475,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -11714,7 +11714,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -11939,7 +11939,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -12178,7 +12178,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -12403,7 +12403,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -12642,7 +12642,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -12867,7 +12867,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept
@@ -13106,7 +13106,7 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description Adds to each point the mean of its mid and those of the n - 1 sessions before it, also before dateFrom; null if there are fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Format of the response; overrides Accept

@@ -46,7 +46,7 @@ const REQUESTS = [
   '  `"aggregate": {"period": "month", "method": "average"}`.',
   '- `GET /v3/prices/<market>/filters`: the values of each filter.',
   '- `GET /v3/search?q=`: prices of all readable markets by code, name, product, formula or place.',
-  '- `GET /v3/changes?after=`: new, corrected and withdrawn points, in commit order. `wait=25`',
+  '- `GET /v3/changes?after=`: new, corrected and withdrawn points. `wait=25`',
   '  delays an empty answer for up to 25 seconds, then 204: `x-next-seq` is the next `after`.',
   '  `after=revision:<$metadata.revision>` continues from an answer, `after=latest` from now.',
   '- `GET /v3/reference/currencies`, `/units`, `/rates`: the targets and rates of conversions.',
@@ -78,15 +78,15 @@ const CONVERSION = [
   '`currency` and `unitOfMeasure` convert prices, exactly, with one rounding; payables stay as',
   'they are. Each record then has a receipt, `conversion`, and each point its rates, `fx`.',
   'Published value × `unitFactor.multiply` × `fx.to` ÷ `unitFactor.divide` ÷ `fx.from` is the',
-  'figure. Units convert inside one dimension (mass, energy, content). A price that cannot be',
-  'converted keeps its currency and unit: check `conversion.status`. `aggregate` has the',
+  'figure. A price that cannot be converted keeps its currency and unit: check',
+  '`conversion.status`. `aggregate` has the',
   `periods ${PERIODS.join(', ')} and the methods ${METHODS.join(', ')}.`,
 ];
 
 const PAGING = [
   'Without `limit` a response holds all records. With it, `$metadata.nextCursor` is the `cursor`',
   'of the next page, with the same filters and options; on the last page it is null. All pages',
-  'read one revision. In the change feed, `$metadata.nextSeq` is the `after` of the next page.',
+  'read one revision.',
 ];
 
 const ERRORS = [

@@ -229,9 +229,8 @@ export const OPTIONS = {
       minimum: 1,
       maximum: MOVING_AVERAGE_MAX,
       description:
-        'Adds to each point the mean of its mid and those of the n - 1 sessions before it, also ' +
-        'before dateFrom; null if there are fewer. Requires includeSeries; rejected with ' +
-        'aggregate or layout=wide',
+        'The mean of the last n mids at each point, also of those before dateFrom; null if ' +
+        'fewer. Requires includeSeries; rejected with aggregate or layout=wide',
     }),
     default: null as number | null,
     effect: 'computes',
