@@ -21,6 +21,7 @@ import { RefusalLines } from './http/hooks/log-lines.ts';
 import { logRefusedConnection, logRejected, type Observer } from './http/hooks/observe.ts';
 import { contextCreator, pipeline } from './http/pipeline.ts';
 import { AnswerCache } from './http/reply/answer-cache.ts';
+import { calculationRoute } from './http/routes/calculations.ts';
 import { changeRoutes } from './http/routes/changes.ts';
 import { docsPage } from './http/routes/docs-page.ts';
 import { documentRoutes, openapi } from './http/routes/documents.ts';
@@ -236,6 +237,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     priceRoutes(app, market, schemas, { readers, book, answers });
     valuesRoute(app, market, schemas, readers);
   }
+  calculationRoute(app, { readers, book, answers }, credentials);
   feedOfChanges(app, options, credentials);
   documentRoutes(app);
   explorerRoutes(app);

@@ -60,6 +60,12 @@ export const VIOLATIONS = {
   unknown_revision: 'A revision or a feed position that this database does not have',
   invalid_cursor: 'A cursor of another request, or of data that this database does not have',
   unmatched_value: 'With options.strict, a value that matches nothing in this market',
+  unknown_code: 'A code of no price in the markets that the credential can read',
+  unconvertible: 'An input that cannot be converted as asked',
+  vat_not_included: 'VAT was to be excluded from a price that is not known to include it',
+  invalid_formula: 'A formula that cannot be parsed, or an input that it does not name',
+  unit_mismatch: 'Numbers of different units were added or compared, or another unit was wanted',
+  division_by_zero: 'A formula divides by 0',
 } as const;
 
 export type ViolationCode = keyof typeof VIOLATIONS;
@@ -150,6 +156,11 @@ const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' });
 
 /** Joins alternatives for a sentence: `GET, HEAD or POST`. */
 export const eitherOf = (words: Iterable<string>): string => OR.format(words);
+
+const AND = new Intl.ListFormat('en-GB', { type: 'conjunction' });
+
+/** Joins all of some words for a sentence: `GET, HEAD and POST`. */
+export const allOf = (words: Iterable<string>): string => AND.format(words);
 
 /** Sanitises a sent text for messages: 64 characters, no control characters, no secrets. */
 export const quoted = (text: string): string => {

@@ -1130,6 +1130,28 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v3/calculations": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly get?: never;
+        readonly put?: never;
+        /**
+         * Calculate what a contract pays
+         * @description Computes a formula over named inputs exactly, at one revision of the data: a price or payable over a period, an exchange rate over a period, or a number of yours. The answer has a receipt from which every figure can be recomputed, and a status: nothing is final while sessions may still come.
+         *
+         *     The scope of every market that an input belongs to is needed. A percentage counts as hundredths: a payable of 73 is 0.73 in a formula. Every number has a unit, and a sum of different units is rejected; masses are not checked to be of the same metal.
+         */
+        readonly post: operations["calculate"];
+        readonly delete?: never;
+        readonly options?: never;
+        readonly head?: never;
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v3/changes": {
         readonly parameters: {
             readonly query?: never;
@@ -1964,6 +1986,323 @@ export interface components {
             /** @description The best match first */
             readonly data: readonly components["schemas"]["SearchResult"][];
         };
+        /** @description A price or payable over a period */
+        readonly PriceInput: {
+            /** @description Code of a price */
+            readonly code: string;
+            /**
+             * @description Default `mid`
+             * @enum {string}
+             */
+            readonly side?: "low" | "mid" | "high";
+            /**
+             * @description Days, or sessions: `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`
+             * @example M-1
+             */
+            readonly period?: string;
+            /**
+             * @description Of the sessions of the period; default `average`
+             * @enum {string}
+             */
+            readonly statistic?: "average" | "first" | "last" | "min" | "max";
+            /** @description ISO 4217 code: converts each session at its own day */
+            readonly currency?: string;
+            /** @description Id, name or symbol of a unit: converts each session */
+            readonly unitOfMeasure?: string;
+            /**
+             * @description Default `as-published`; `exclude` is rejected where no VAT rate is known
+             * @enum {string}
+             */
+            readonly vat?: "as-published" | "exclude";
+            /**
+             * @description The average of the mid; the second is the middle of both rounded averages
+             * @enum {string}
+             */
+            readonly method?: "mean-of-mids" | "mid-of-rounded-averages";
+            /** @description Roundings within the input; none by default */
+            readonly rounding?: {
+                /** @description Decimals of each converted session */
+                readonly session?: number;
+                /** @description Decimals of the input */
+                readonly average?: number;
+                /**
+                 * @description Rounding of a number between two neighbours: `half-even` (default), `half-up` with ties away from zero, `down` towards zero, `up` away from zero
+                 * @enum {string}
+                 */
+                readonly mode?: "half-even" | "half-up" | "down" | "up";
+            };
+        };
+        /** @description The mean exchange rate of all rate days of a period */
+        readonly RateInput: {
+            /** @description Units of a currency for one of another, such as `CNY/USD` */
+            readonly rate: string;
+            /**
+             * @description Days, or sessions: `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`
+             * @example M-1
+             */
+            readonly period?: string;
+        };
+        /** @description A number of the caller: an assay, charge or agreed factor */
+        readonly NumberInput: {
+            /** @description A decimal */
+            readonly value: string;
+            /** @description `%` for hundredths, `1` (default), or a product or quotient such as `USD/t` */
+            readonly unit?: string;
+            /** @description Repeated in the receipt */
+            readonly note?: string;
+        };
+        readonly CalculationInput: components["schemas"]["PriceInput"] | components["schemas"]["RateInput"] | components["schemas"]["NumberInput"];
+        /** @description The first days of months, quarters or years; at most 400 */
+        readonly Anchors: {
+            /** @description First month, `YYYY-MM` */
+            readonly from: string;
+            /** @description Last month, `YYYY-MM` */
+            readonly to: string;
+            /** @enum {string} */
+            readonly every: "month" | "quarter" | "year";
+        };
+        readonly ResultRules: {
+            /** @description The unit that the result must have */
+            readonly unit?: string;
+            /** @description Decimals of `value`; default 6 significant digits, at least 2 decimals */
+            readonly decimals?: number;
+            /**
+             * @description Rounding of a number between two neighbours: `half-even` (default), `half-up` with ties away from zero, `down` towards zero, `up` away from zero
+             * @enum {string}
+             */
+            readonly mode?: "half-even" | "half-up" | "down" | "up";
+        };
+        readonly CalculationOptions: {
+            /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+            readonly revision?: string;
+            /**
+             * Format: date-time
+             * @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load
+             */
+            readonly asOf?: string;
+            /** @description Numbers as JSON strings; false by default */
+            readonly decimalsAsText?: boolean;
+            /** @description False omits inputs and steps; true by default */
+            readonly receipt?: boolean;
+        };
+        /** @description A formula over named inputs */
+        readonly FormulaCalculation: {
+            /** @description Numbers, names of inputs, `+ - * / ( )`, `min`, `max`, `abs`, `round(x, n)`, `step(x, [[limit, value]])`, `if(a < b, x, y)`; without it, the only input */
+            readonly formula?: string;
+            /** @description By name: a letter, and up to 31 letters, digits and `_` */
+            readonly inputs: {
+                readonly [key: string]: components["schemas"]["CalculationInput"];
+            };
+            /** @description The day that relative periods count from, or a series of days */
+            readonly anchor?: string | components["schemas"]["Anchors"];
+            readonly result?: components["schemas"]["ResultRules"];
+            readonly options?: components["schemas"]["CalculationOptions"];
+        };
+        /** @description Short form: one price input */
+        readonly AverageCalculation: {
+            /** @description Code of a price */
+            readonly average: string;
+            /**
+             * @description Default `mid`
+             * @enum {string}
+             */
+            readonly side?: "low" | "mid" | "high";
+            /**
+             * @description Days, or sessions: `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`
+             * @example M-1
+             */
+            readonly period?: string;
+            /**
+             * @description Of the sessions of the period; default `average`
+             * @enum {string}
+             */
+            readonly statistic?: "average" | "first" | "last" | "min" | "max";
+            /** @description ISO 4217 code: converts each session at its own day */
+            readonly currency?: string;
+            /** @description Id, name or symbol of a unit: converts each session */
+            readonly unitOfMeasure?: string;
+            /**
+             * @description Default `as-published`; `exclude` is rejected where no VAT rate is known
+             * @enum {string}
+             */
+            readonly vat?: "as-published" | "exclude";
+            /**
+             * @description The average of the mid; the second is the middle of both rounded averages
+             * @enum {string}
+             */
+            readonly method?: "mean-of-mids" | "mid-of-rounded-averages";
+            /** @description Roundings within the input; none by default */
+            readonly rounding?: {
+                /** @description Decimals of each converted session */
+                readonly session?: number;
+                /** @description Decimals of the input */
+                readonly average?: number;
+                /**
+                 * @description Rounding of a number between two neighbours: `half-even` (default), `half-up` with ties away from zero, `down` towards zero, `up` away from zero
+                 * @enum {string}
+                 */
+                readonly mode?: "half-even" | "half-up" | "down" | "up";
+            };
+            /** @description The day that relative periods count from, or a series of days */
+            readonly anchor?: string | components["schemas"]["Anchors"];
+            readonly result?: components["schemas"]["ResultRules"];
+            readonly options?: components["schemas"]["CalculationOptions"];
+        };
+        /** @description Short form: a price per tonne of a compound as one of a contained metal or LCE */
+        readonly BasisCalculation: {
+            /** @description `LCE` for lithium carbonate equivalent, or a metal such as `Co` */
+            readonly convertBasis: string;
+            /** @description Code of a price */
+            readonly code: string;
+            /**
+             * @description Default `mid`
+             * @enum {string}
+             */
+            readonly side?: "low" | "mid" | "high";
+            /**
+             * @description Days, or sessions: `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`
+             * @example M-1
+             */
+            readonly period?: string;
+            /**
+             * @description Of the sessions of the period; default `average`
+             * @enum {string}
+             */
+            readonly statistic?: "average" | "first" | "last" | "min" | "max";
+            /** @description ISO 4217 code: converts each session at its own day */
+            readonly currency?: string;
+            /** @description Id, name or symbol of a unit: converts each session */
+            readonly unitOfMeasure?: string;
+            /**
+             * @description Default `as-published`; `exclude` is rejected where no VAT rate is known
+             * @enum {string}
+             */
+            readonly vat?: "as-published" | "exclude";
+            /**
+             * @description The average of the mid; the second is the middle of both rounded averages
+             * @enum {string}
+             */
+            readonly method?: "mean-of-mids" | "mid-of-rounded-averages";
+            /** @description Roundings within the input; none by default */
+            readonly rounding?: {
+                /** @description Decimals of each converted session */
+                readonly session?: number;
+                /** @description Decimals of the input */
+                readonly average?: number;
+                /**
+                 * @description Rounding of a number between two neighbours: `half-even` (default), `half-up` with ties away from zero, `down` towards zero, `up` away from zero
+                 * @enum {string}
+                 */
+                readonly mode?: "half-even" | "half-up" | "down" | "up";
+            };
+            /** @description The day that relative periods count from, or a series of days */
+            readonly anchor?: string | components["schemas"]["Anchors"];
+            readonly result?: components["schemas"]["ResultRules"];
+            readonly options?: components["schemas"]["CalculationOptions"];
+        };
+        readonly CalculationRequest: components["schemas"]["FormulaCalculation"] | components["schemas"]["AverageCalculation"] | components["schemas"]["BasisCalculation"];
+        /** @description A session of an input, as published */
+        readonly Session: {
+            /**
+             * Format: date
+             * @description Day of the assessment
+             */
+            readonly date: string;
+            readonly published: components["schemas"]["Decimal"] | null;
+            readonly low?: components["schemas"]["Decimal"] | null;
+            readonly high?: components["schemas"]["Decimal"] | null;
+            readonly fx: components["schemas"]["PointRates"] | null;
+            readonly vat: string | null;
+            readonly substituteFor: string | null;
+        };
+        /** @description An input: what it is computed from, and its value */
+        readonly InputReceipt: {
+            readonly code?: components["schemas"]["PriceCode"];
+            readonly rate?: string;
+            readonly name?: string;
+            readonly side?: string;
+            readonly period?: string;
+            readonly from?: string | null;
+            readonly to?: string | null;
+            readonly statistic?: string;
+            readonly method?: string | null;
+            readonly rounding?: {
+                readonly session: number | null;
+                readonly average: number | null;
+                readonly mode: string;
+            } | null;
+            readonly value: components["schemas"]["Decimal"] | null;
+            readonly exact: string | null;
+            readonly unit: string;
+            /** @description Sessions that were used */
+            readonly observations?: number;
+            readonly unitFactor?: {
+                /** @description Multiplied */
+                readonly multiply: string;
+                /** @description Divided */
+                readonly divide: string;
+            } | null;
+            readonly source?: string | null;
+            readonly sessions?: readonly components["schemas"]["Session"][];
+            /** @description Due days that were not used */
+            readonly notUsed?: readonly {
+                /**
+                 * Format: date
+                 * @description A day of the period
+                 */
+                readonly date: string;
+                readonly why: string;
+                readonly name: string | null;
+            }[];
+            readonly note?: string | null;
+        };
+        /** @description An operation of the formula */
+        readonly CalculationStep: {
+            readonly text: string;
+            readonly exact: string | null;
+            readonly unit: string;
+        };
+        /** @description Why a result is not final */
+        readonly CalculationReason: {
+            readonly code: string;
+            /** @description Name of the input */
+            readonly input: string;
+            readonly detail: string;
+        };
+        /** @description The result for one anchor, with its receipt */
+        readonly CalculationResult: {
+            readonly anchor: string | null;
+            readonly value: components["schemas"]["Decimal"] | null;
+            readonly exact: string | null;
+            readonly unit: string;
+            /** @description `final`: nothing more can come. `provisional`: a period is not over. `unverified`: no calendar says which sessions were due */
+            readonly status: string;
+            readonly reasons: readonly components["schemas"]["CalculationReason"][];
+            readonly formula: string;
+            readonly inputs?: {
+                readonly [key: string]: components["schemas"]["InputReceipt"];
+            };
+            readonly steps?: readonly components["schemas"]["CalculationStep"][];
+            readonly rounding: string;
+        };
+        readonly CalculationAnswer: {
+            readonly $metadata: {
+                /** @description Revision of the data that was read, opaque */
+                readonly revision: string;
+                /**
+                 * Format: date-time
+                 * @description Commit time of that revision
+                 * @example 2026-03-05T16:00:00Z
+                 */
+                readonly asOf: string;
+                readonly warnings: readonly components["schemas"]["Warning"][];
+            };
+            readonly data: readonly components["schemas"]["CalculationResult"][];
+        };
+        /** @description A row for each anchor: anchor, value, unit, status, then the inputs */
+        readonly CalculationCsv: string;
+        /** @description One record on each line, as in `data` of the JSON */
+        readonly CalculationLines: string;
         readonly Me: {
             /**
              * @description An API key or a bearer token
@@ -5330,9 +5669,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -5397,9 +5736,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -5878,9 +6217,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -5945,9 +6284,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6352,9 +6691,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -6419,9 +6758,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -6824,9 +7163,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -6891,9 +7230,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7294,9 +7633,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -7361,9 +7700,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -7764,9 +8103,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -7831,9 +8170,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -8232,9 +8571,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -8299,9 +8638,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -8702,9 +9041,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -8769,9 +9108,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -9172,9 +9511,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -9239,9 +9578,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -9642,9 +9981,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -9709,9 +10048,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -10114,9 +10453,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -10181,9 +10520,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -10586,9 +10925,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -10653,9 +10992,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -11054,9 +11393,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -11121,9 +11460,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -11518,9 +11857,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -11585,9 +11924,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -11982,9 +12321,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -12049,9 +12388,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -12446,9 +12785,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -12513,9 +12852,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -12910,9 +13249,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly link: components["headers"]["link"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
@@ -12977,9 +13316,9 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "content-disposition": components["headers"]["content-disposition"];
-                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly "x-warnings": components["headers"]["x-warnings"];
                     readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly "x-next-cursor": components["headers"]["x-next-cursor"];
                     readonly [name: string]: unknown;
                 };
                 content: {
@@ -13229,6 +13568,226 @@ export interface operations {
             readonly 304: components["responses"]["Head"];
             readonly "4XX": components["responses"]["Head"];
             readonly "5XX": components["responses"]["Head"];
+        };
+    };
+    readonly calculate: {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody: {
+            readonly content: {
+                /**
+                 * @example {
+                 *       "formula": "payable * nickel * content",
+                 *       "inputs": {
+                 *         "payable": {
+                 *           "code": "CP-RC-0001",
+                 *           "side": "low",
+                 *           "period": "S"
+                 *         },
+                 *         "nickel": {
+                 *           "code": "CP-NI-0001",
+                 *           "period": "3S"
+                 *         },
+                 *         "content": {
+                 *           "value": "18",
+                 *           "unit": "%",
+                 *           "note": "assay 4711"
+                 *         }
+                 *       },
+                 *       "anchor": "2026-06-24",
+                 *       "result": {
+                 *         "unit": "USD/t",
+                 *         "decimals": 2
+                 *       }
+                 *     }
+                 */
+                readonly "application/json": components["schemas"]["CalculationRequest"];
+            };
+        };
+        readonly responses: {
+            /** @description The results */
+            readonly 200: {
+                headers: {
+                    readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly "content-disposition": components["headers"]["content-disposition"];
+                    readonly "x-warnings": components["headers"]["x-warnings"];
+                    readonly "x-warnings-count": components["headers"]["x-warnings-count"];
+                    readonly etag: components["headers"]["etag"];
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "$metadata": {
+                     *         "revision": "k3f9a17hq2mx.3",
+                     *         "asOf": "2026-07-01T06:30:00.114806Z",
+                     *         "warnings": []
+                     *       },
+                     *       "data": [
+                     *         {
+                     *           "anchor": "2026-06-24",
+                     *           "value": 2418.88,
+                     *           "exact": "2418.885",
+                     *           "unit": "USD/t",
+                     *           "status": "unverified",
+                     *           "reasons": [
+                     *             {
+                     *               "code": "calendar_unknown",
+                     *               "input": "payable",
+                     *               "detail": "No calendar says on which days this price is due"
+                     *             },
+                     *             {
+                     *               "code": "calendar_unknown",
+                     *               "input": "nickel",
+                     *               "detail": "No calendar says on which days this price is due"
+                     *             }
+                     *           ],
+                     *           "formula": "payable * nickel * content",
+                     *           "inputs": {
+                     *             "payable": {
+                     *               "code": "CP-RC-0001",
+                     *               "name": "Black mass NMC, nickel payable, CIF South Korea",
+                     *               "side": "low",
+                     *               "period": "S",
+                     *               "from": "2026-06-18",
+                     *               "to": "2026-06-18",
+                     *               "statistic": "average",
+                     *               "method": null,
+                     *               "rounding": null,
+                     *               "value": 0.735,
+                     *               "exact": "0.735",
+                     *               "unit": "1",
+                     *               "observations": 1,
+                     *               "unitFactor": null,
+                     *               "source": null,
+                     *               "sessions": [
+                     *                 {
+                     *                   "date": "2026-06-18",
+                     *                   "published": 73.5,
+                     *                   "fx": null,
+                     *                   "vat": null,
+                     *                   "substituteFor": null
+                     *                 }
+                     *               ],
+                     *               "notUsed": []
+                     *             },
+                     *             "nickel": {
+                     *               "code": "CP-NI-0001",
+                     *               "name": "Nickel metal, exchange cash, London",
+                     *               "side": "mid",
+                     *               "period": "3S",
+                     *               "from": "2026-06-22",
+                     *               "to": "2026-06-24",
+                     *               "statistic": "average",
+                     *               "method": "mean-of-mids",
+                     *               "rounding": null,
+                     *               "value": 18283.33,
+                     *               "exact": "54850/3",
+                     *               "unit": "USD/t",
+                     *               "observations": 3,
+                     *               "unitFactor": null,
+                     *               "source": null,
+                     *               "sessions": [
+                     *                 {
+                     *                   "date": "2026-06-22",
+                     *                   "published": 18160,
+                     *                   "fx": null,
+                     *                   "vat": null,
+                     *                   "substituteFor": null
+                     *                 },
+                     *                 {
+                     *                   "date": "2026-06-23",
+                     *                   "published": 18450,
+                     *                   "fx": null,
+                     *                   "vat": null,
+                     *                   "substituteFor": null
+                     *                 },
+                     *                 {
+                     *                   "date": "2026-06-24",
+                     *                   "published": 18240,
+                     *                   "fx": null,
+                     *                   "vat": null,
+                     *                   "substituteFor": null
+                     *                 }
+                     *               ],
+                     *               "notUsed": []
+                     *             },
+                     *             "content": {
+                     *               "value": 0.18,
+                     *               "exact": "0.18",
+                     *               "unit": "1",
+                     *               "note": "assay 4711"
+                     *             }
+                     *           },
+                     *           "steps": [
+                     *             {
+                     *               "text": "payable * nickel",
+                     *               "exact": "13438.25",
+                     *               "unit": "USD/t"
+                     *             },
+                     *             {
+                     *               "text": "payable * nickel * content",
+                     *               "exact": "2418.885",
+                     *               "unit": "USD/t"
+                     *             }
+                     *           ],
+                     *           "rounding": "half-even, 2 decimals"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["CalculationAnswer"];
+                    /**
+                     * @example anchor,value,unit,status,payable,payable.observations,nickel,nickel.observations,content,content.observations
+                     *     2026-06-24,2418.88,USD/t,unverified,0.735,1,18283.33,3,0.18,
+                     */
+                    readonly "text/csv": components["schemas"]["CalculationCsv"];
+                    /** @example {"anchor":"2026-06-24","value":2418.88,"exact":"2418.885","unit":"USD/t","status":"unverified","reasons":[{"code":"calendar_unknown","input":"payable","detail":"No calendar says on which days this price is due"},{"code":"calendar_unknown","input":"nickel","detail":"No calendar says on which days this price is due"}],"formula":"payable * nickel * content","inputs":{"payable":{"code":"CP-RC-0001","name":"Black mass NMC, nickel payable, CIF South Korea","side":"low","period":"S","from":"2026-06-18","to":"2026-06-18","statistic":"average","method":null,"rounding":null,"value":0.735,"exact":"0.735","unit":"1","observations":1,"unitFactor":null,"source":null,"sessions":[{"date":"2026-06-18","published":73.5,"fx":null,"vat":null,"substituteFor":null}],"notUsed":[]},"nickel":{"code":"CP-NI-0001","name":"Nickel metal, exchange cash, London","side":"mid","period":"3S","from":"2026-06-22","to":"2026-06-24","statistic":"average","method":"mean-of-mids","rounding":null,"value":18283.33,"exact":"54850/3","unit":"USD/t","observations":3,"unitFactor":null,"source":null,"sessions":[{"date":"2026-06-22","published":18160,"fx":null,"vat":null,"substituteFor":null},{"date":"2026-06-23","published":18450,"fx":null,"vat":null,"substituteFor":null},{"date":"2026-06-24","published":18240,"fx":null,"vat":null,"substituteFor":null}],"notUsed":[]},"content":{"value":0.18,"exact":"0.18","unit":"1","note":"assay 4711"}},"steps":[{"text":"payable * nickel","exact":"13438.25","unit":"USD/t"},{"text":"payable * nickel * content","exact":"2418.885","unit":"USD/t"}],"rounding":"half-even, 2 decimals"} */
+                    readonly "application/x-ndjson": components["schemas"]["CalculationLines"];
+                };
+            };
+            readonly 304: components["responses"]["NotModified"];
+            readonly 400: components["responses"]["Refusal400"];
+            readonly 401: components["responses"]["Refusal401"];
+            readonly 403: components["responses"]["Refusal403"];
+            readonly 406: components["responses"]["Refusal406"];
+            readonly 408: components["responses"]["Refusal408"];
+            readonly 413: components["responses"]["Refusal413"];
+            readonly 414: components["responses"]["Refusal414"];
+            readonly 415: components["responses"]["Refusal415"];
+            readonly 429: components["responses"]["Refusal429"];
+            readonly 431: components["responses"]["Refusal431"];
+            readonly 500: components["responses"]["Refusal500"];
+            readonly 503: components["responses"]["Refusal503"];
+            readonly 504: components["responses"]["Refusal504"];
         };
     };
     readonly getChanges: {

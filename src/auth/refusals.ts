@@ -1,5 +1,5 @@
 import type { Scope } from '../catalog/scopes.ts';
-import { Problem, type ProblemCode } from '../errors.ts';
+import { allOf, Problem, type ProblemCode } from '../errors.ts';
 import { maskedEncoded } from '../std/secrets.ts';
 
 const KEY_CHALLENGE = 'ApiKey realm="prices"';
@@ -85,6 +85,17 @@ export const insufficientScope = (scope: Scope): Problem =>
   new Problem('insufficient_scope', `The scope ${scope} is needed here`, {
     headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
   });
+
+/** A 403 for a request that reads several markets: names only the missing scopes. */
+export function insufficientScopes(scopes: readonly Scope[]): Problem {
+  const [first, ...others] = scopes;
+  if (first !== undefined && others.length === 0) return insufficientScope(first);
+  return new Problem('insufficient_scope', `The scopes ${allOf(scopes)} are needed here`, {
+    headers: {
+      'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"`,
+    },
+  });
+}
 
 /** A 403 for a route that requires the scope of any market. */
 export const noMarketScope = (): Problem =>

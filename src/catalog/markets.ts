@@ -133,3 +133,9 @@ const bySlug: ReadonlyMap<string, Market> = new Map(MARKETS.map((each) => [each.
 
 /** The market of a slug, compared exactly; undefined if there is none. */
 export const marketOf = (slug: string): Market | undefined => bySlug.get(slug);
+
+const byPrefix: ReadonlyMap<string, Market> = new Map(MARKETS.map((each) => [each.prefix, each]));
+
+/** The market that a code names by its prefix, as in `CP-NI-0001`; undefined if it names none. */
+export const marketOfPrefix = (code: string): Market | undefined =>
+  byPrefix.get(/^CP-([A-Z]{2})-/.exec(code.toUpperCase())?.[1] ?? '');

@@ -49,13 +49,14 @@ const REQUESTS = [
   '- `GET /v3/changes?after=`: new, corrected and withdrawn points. `wait=25`',
   '  delays an empty answer for up to 25 seconds, then 204: `x-next-seq` is the next `after`.',
   '  `after=revision:<$metadata.revision>` continues from an answer, `after=latest` from now.',
+  '- `POST /v3/calculations`: `{"average": "CP-NI-0001", "period": "2026-06"}`, or a `formula`',
+  '  over `inputs`, with a receipt and a `status`.',
   '- `GET /v3/reference/currencies`, `/units`, `/rates`: the targets and rates of conversions.',
   '',
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',
   'in the `currency` and `unitOfMeasure` of their record. A payable (`currency` null, Percent)',
   'is a percentage of a reference price, not money. `series` is empty without `includeSeries`.',
-  'Nothing is truncated. `$metadata.revision` is the revision of the data; the option `revision`',
-  'repeats the response.',
+  '`$metadata.revision` is the revision of the data; the option `revision` repeats the response.',
 ];
 
 const FORMAT_MEDIA = FORMAT_NAMES.map((name) => `${code(name)} (${code(FORMATS[name].media)})`);

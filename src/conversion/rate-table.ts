@@ -85,6 +85,19 @@ export function rateDay(pair: RatePair, day: number): number {
   return NO_DAY;
 }
 
+/** The days on which both legs of a pair have a rate, ascending; none without any leg. */
+export function rateDaysOf({ from, to }: RatePair): Int32Array {
+  const legs = [from, to].filter((each) => each !== null);
+  if (legs.length === 0) return new Int32Array(0);
+  const first = Math.max(...legs.map((each) => each.firstDay));
+  const last = Math.min(...legs.map((each) => each.lastDay));
+  const days: number[] = [];
+  for (let day = first; day <= last; day += 1) {
+    if (hasRate(from, day) && hasRate(to, day)) days.push(day);
+  }
+  return Int32Array.from(days);
+}
+
 /** The scaled rate of a leg on a day that has one. */
 export const scaledRate = (leg: CurrencyRates | null, day: number): number =>
   leg === null ? 1 : (leg.scaled[day - leg.firstDay] as number);

@@ -54,12 +54,17 @@ export function compare(a: Rational, b: Rational): number {
   return difference < 0n ? -1 : 1;
 }
 
+/** The greatest common divisor of a and b > 0, by Euclid's algorithm. */
+export function commonDivisor(a: bigint, b: bigint): bigint {
+  let [divisor, rest] = [b, a < 0n ? -a % b : a % b];
+  while (rest !== 0n) [divisor, rest] = [rest, divisor % rest];
+  return divisor;
+}
+
 /** In lowest terms. */
 export function reduced(value: Rational): Rational {
-  let a = value.numerator < 0n ? -value.numerator : value.numerator;
-  let b = value.denominator;
-  while (b !== 0n) [a, b] = [b, a % b];
-  return { numerator: value.numerator / a, denominator: value.denominator / a };
+  const divisor = commonDivisor(value.numerator, value.denominator);
+  return { numerator: value.numerator / divisor, denominator: value.denominator / divisor };
 }
 
 const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER);

@@ -40,8 +40,10 @@ export const isSameSnapshot = (one: Snapshot, other: Snapshot): boolean =>
   one.rates?.slug === other.rates?.slug &&
   one.rates?.revision === other.rates?.revision;
 
-/** The part of a plan that decides its snapshot. */
-export type SnapshotPlan = Pick<Plan, 'market' | 'options' | 'page'>;
+/** The part of a plan that decides its snapshot: a market or another scope, options and page. */
+export type SnapshotPlan = Pick<Plan, 'options' | 'page'> & {
+  readonly market: { readonly slug: string };
+};
 
 /** The problem for a revision that the database does not have, by the option that named it. */
 const unknownRevision = (option: 'revision' | 'cursor', detail: string): Problem =>

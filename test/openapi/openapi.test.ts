@@ -79,6 +79,7 @@ t.test('the document has version, server and full paths', async (t) => {
     ...['/v3/prices', '/v3/prices/health', '/health', '/live', '/ready'].map((at) => `get ${at}`),
     ...['currencies', 'units', 'rates'].map((name) => `get /v3/reference/${name}`),
     ...['/v3/changes', '/v3/search', '/v3/me'].map((at) => `get ${at}`),
+    'post /v3/calculations',
     ...['/openapi.json', '/openapi.yaml', '/llms.txt'].map((at) => `get ${at}`),
   ];
   const heads = expected
@@ -109,7 +110,7 @@ t.test('every operation says which credentials and which scope open it', async (
   for (const [path, , { security }] of operations) {
     const slug = /^\/v3\/prices\/([a-z-]+)/.exec(path)?.[1];
     if (
-      ['/v3/prices', '/v3/search', '/v3/me'].includes(path) ||
+      ['/v3/prices', '/v3/search', '/v3/me', '/v3/calculations'].includes(path) ||
       path.startsWith('/v3/reference/')
     ) {
       t.same(security, either([]), path);
@@ -130,7 +131,8 @@ t.test('every operation lists every status that it can answer', async (t) => {
       const isTagged = document.paths[path].get.responses[304] !== undefined;
       return `200 ${isTagged ? '304 ' : ''}4XX 5XX`;
     }
-    if (method === 'post') return `200 ${secured} 403 413 415`;
+    const isTagged = path === '/v3/calculations';
+    if (method === 'post') return `200 ${isTagged ? '304 ' : ''}${secured} 403 413 415`;
     if (path === '/v3/changes') return `200 204 ${secured} 403`;
     if (/^\/v3\/prices\/(?!health)/.test(path)) return `200 304 ${secured} 403`;
     if (/^\/v3\/(prices$|search$|reference\/)/.test(path)) return `200 304 ${secured}`;

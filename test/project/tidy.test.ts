@@ -18,15 +18,16 @@ const LAYERS: Readonly<Record<string, string>> = {
   db: 'catalog seeds migrations std',
   auth: 'catalog db errors limits std',
   conversion: 'catalog std',
+  calculation: 'conversion std',
   limits: 'std',
   metrics: 'db errors limits',
-  prices: 'catalog contract conversion db errors std',
+  prices: 'calculation catalog contract conversion db errors std',
   book: 'catalog contract conversion db prices std',
   ingest: 'catalog db errors std',
   archive: 'db std',
   verify: 'catalog db',
   http: 'auth book catalog config contract db errors limits metrics prices std',
-  'http/reply': 'book catalog contract db errors prices std',
+  'http/reply': 'auth book catalog contract db errors prices std',
   'http/routes': 'auth catalog contract conversion db errors http http/reply limits prices std',
   app:
     'book catalog config contract conversion db errors http http/reply http/routes limits ' +

@@ -178,6 +178,19 @@ export const changeExamples: Readonly<Record<string, unknown>> = {
   [FORMATS.ndjson.media]: CHANGES.data.map((each) => `${JSON.stringify(each)}\n`).join(''),
 };
 
+/** The calculation of the document; none until `npm run generate` has run for the first time. */
+const calculated = (made as { readonly calculate?: Readonly<Record<string, unknown>> }).calculate;
+
+/** The example of the request of a calculation. */
+export const calculationRequest: unknown = calculated?.['request'];
+
+/** The examples of the answer to it, by media type. */
+export const calculationExamples: Readonly<Record<string, unknown>> = {
+  [FORMATS.json.media]: calculated?.['answer'],
+  [FORMATS.csv.media]: calculated?.['csv'],
+  [FORMATS.ndjson.media]: calculated?.['ndjson'],
+};
+
 /** The examples of the operations that belong to no market, by operation id. */
 export const generalExamples: Readonly<Record<string, unknown>> = {
   getMe: {

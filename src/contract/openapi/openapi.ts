@@ -1,6 +1,7 @@
 import { MARKETS } from '../../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../../errors.ts';
 import { llmsText } from '../llms.ts';
+import { CALCULATION_COMPONENTS } from '../schemas/calculations.ts';
 import { CHANGE_COMPONENTS } from '../schemas/changes.ts';
 import { COMPONENTS, Me, paragraphs } from '../schemas/components.ts';
 import { FORMATS } from '../schemas/formats.ts';
@@ -11,6 +12,8 @@ import { REFERENCE_COMPONENTS } from '../schemas/reference.ts';
 import { SEARCH_COMPONENTS } from '../schemas/search.ts';
 import {
   answerExamples,
+  calculationExamples,
+  calculationRequest,
   changeExamples,
   documentExample,
   type Example,
@@ -43,6 +46,7 @@ export const COMMON_SCHEMAS = [
   ...REFERENCE_COMPONENTS,
   ...CHANGE_COMPONENTS,
   ...SEARCH_COMPONENTS,
+  ...CALCULATION_COMPONENTS,
   Me,
   ViolationSchema,
   ProblemSchema,
@@ -200,6 +204,9 @@ const HEAD_REF = { $ref: '#/components/responses/Head' };
 const ANY_REQUEST = [400, 408, 414, 431, 500];
 const SECURED = [401, 429, 503, 504];
 
+/** Its requests need the scopes of the markets that their inputs belong to. */
+const CALCULATIONS = '/v3/calculations';
+
 /** True if a credential needs a scope for the operation. */
 const isScoped = ({ security = [] }: OperationObject): boolean =>
   security.some((each) => Object.values(each).flat().length > 0);
@@ -212,7 +219,7 @@ function refusalsOf(path: string, operation: OperationObject): number[] {
   const { security = [], requestBody } = operation;
   if (isDocument(operation)) statuses.push(503);
   if (security.length > 0) statuses.push(...SECURED);
-  if (isScoped(operation)) statuses.push(403);
+  if (isScoped(operation) || path === CALCULATIONS) statuses.push(403);
   if (path.startsWith('/v3/') && security.length > 0) statuses.push(406);
   if (requestBody) statuses.push(413, 415);
   return statuses.filter((status) => !operation.responses[status]).sort((a, b) => a - b);
@@ -231,6 +238,7 @@ function exampleOf(operationId: string, status: string, media: string): Media {
       return market === MARKETS[0] ? { example: valuesExample } : {};
     }
   }
+  if (operationId === 'calculate') return { example: calculationExamples[media] };
   if (operationId === 'getChanges') return { example: changeExamples[media] };
   const general = generalExamples[operationId];
   if (general) return { example: general };
@@ -249,15 +257,14 @@ function headersOf(
   operation: OperationObject,
   status: string,
 ): (keyof typeof HEADERS)[] {
-  const namesRevision = isScoped(operation) || /^\/v3\/(reference|search)/.test(path);
+  const namesRevision = isScoped(operation) || /^\/v3\/(reference|search|calc)/.test(path);
   const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
   return [
     ...EVERY_HEADER,
     ...(operation.security?.length ? CREDENTIAL_HEADERS : []),
     ...(namesRevision ? (['x-data-revision'] as const) : []),
-    ...(hasFormats
-      ? (['content-disposition', 'x-next-cursor', 'x-warnings', 'x-warnings-count'] as const)
-      : []),
+    ...(hasFormats ? (['content-disposition', 'x-warnings', 'x-warnings-count'] as const) : []),
+    ...(hasFormats && path !== CALCULATIONS ? (['x-next-cursor'] as const) : []),
     ...(hasFormats && !operation.requestBody ? (['link'] as const) : []),
     ...(operation.operationId === 'getChanges' ? (['x-next-seq'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
@@ -276,6 +283,7 @@ function complete(
     const market = marketOf(operationId);
     for (const media of Object.values(requestBody.content)) {
       if (market) media['examples'] = requestExamples(market);
+      else media['example'] = calculationRequest;
     }
   }
   for (const [status, response] of Object.entries(operation.responses)) {

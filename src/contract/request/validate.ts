@@ -200,6 +200,17 @@ const membersOf = ({ properties }: TObject): Closed['members'] =>
 export const checkOf = (schema: TObject): BodyCheck =>
   checkWith(schema, { path: '', members: membersOf(schema), inner: [] }, null);
 
+/** Compiles the check of an object against its schema, with the objects that are its members. */
+export const objectCheckOf = (schema: TObject): BodyCheck =>
+  checkWith(schema, closedObject('', schema), null);
+
+function closedObject(path: string, schema: TObject): Closed {
+  const inner = Object.entries(schema.properties)
+    .filter((entry): entry is [string, TObject] => Type.IsObject(entry[1]))
+    .map(([name, member]) => ({ name, ...closedObject(`${path}/${name}`, member) }));
+  return { path, members: membersOf(schema), inner };
+}
+
 function checkWith(schema: TObject, root: Closed, body: MarketBody | null): BodyCheck {
   const compiled = Compile(schema);
   return (value) => {

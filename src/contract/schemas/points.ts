@@ -2,8 +2,8 @@ import Type, { type TSchema } from 'typebox';
 import { SPANS } from '../../catalog/analytics.ts';
 import { Day, DECIMAL, decimal, Instant, nullable, open, ref, word } from './components.ts';
 
-/** A figure of a point or summary. */
-const Decimal = Type.Unsafe({
+/** A figure of an answer. */
+export const Decimal = Type.Unsafe({
   $id: 'Decimal',
   description: 'An exact decimal: a number, or with decimalsAsText a string with the same digits',
   anyOf: [{ type: 'number' }, { type: 'string', pattern: DECIMAL }],
@@ -11,7 +11,8 @@ const Decimal = Type.Unsafe({
 
 const value = (description: string) => nullable(ref(Decimal), { description });
 
-const PointRates = open(
+/** The rates of a converted point. */
+export const PointRates = open(
   {
     date: Day('Day of the rates: that of the point, or the latest before it'),
     base: Type.String({ description: 'Currency that the source quotes against' }),

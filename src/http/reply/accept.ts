@@ -15,7 +15,8 @@ export function checkAcceptsJson(request: FastifyRequest): void {
   codingOf(request);
 }
 
-const notAcceptable = (offered: readonly string[]): Problem =>
+/** The refusal of a request that accepts none of the formats. */
+export const notAcceptable = (offered: readonly string[]): Problem =>
   new Problem('not_acceptable', `Accept ${eitherOf(offered)}`);
 
 /**

@@ -28,11 +28,14 @@ export function priceHeaders(
     const isSent = next.length <= LINK_MAX && maskedEncoded(next) === next;
     if (method !== 'POST' && isSent) headers['link'] = `<${next}>; rel="next"`;
   }
-  if (hasMetadata) return headers;
-  headers['x-warnings'] = warningsText(warnings);
-  headers['x-warnings-count'] = String(warnings.length);
-  return headers;
+  return hasMetadata ? headers : { ...headers, ...warningHeaders(warnings) };
 }
+
+/** The headers of a format without `$metadata`: the first warnings, and the number of all. */
+export const warningHeaders = (warnings: readonly Warning[]): Record<string, string> => ({
+  'x-warnings': warningsText(warnings),
+  'x-warnings-count': String(warnings.length),
+});
 
 /** Maximum size of the warnings header: clients and proxies accept headers of about 8 KB. */
 const WARNINGS_BYTES_MAX = 4_096;

@@ -32,6 +32,7 @@ export async function openapi(
       servers: [{ url: publicUrl }],
       tags: [
         { name: 'Prices', description: 'The prices of each market; responses are never truncated' },
+        { name: 'Calculations', description: 'What a contract pays, with a receipt' },
         { name: 'Changes', description: 'New, corrected and withdrawn points, as a feed' },
         { name: 'Discovery', description: 'Markets, reference data, search, and your credential' },
         { name: 'Health', description: 'Health, readiness and liveness of the service' },

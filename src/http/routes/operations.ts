@@ -92,6 +92,19 @@ export const changesOperation: Operation = {
   security: SCOPES.flatMap((scope) => either([scope])),
 };
 
+export const calculationOperation: Operation = {
+  operationId: 'calculate',
+  tags: ['Calculations'],
+  summary: 'Calculate what a contract pays',
+  description: paragraphs([
+    'A formula over prices, payables and exchange rates of periods and numbers of yours, exact, at',
+    'one revision. It needs the scope of each market that an input belongs to. A percentage counts',
+    'as hundredths; units are checked. The receipt recomputes every figure.',
+  ]),
+  // The inputs of a request decide which scopes it needs.
+  security: either([]),
+};
+
 const reference = (operationId: string, summary: string, description: string): Operation => ({
   operationId,
   tags: ['Discovery'],

@@ -97,6 +97,31 @@ async function answersOf(service: Service, market: Market, asked: ExamplesByMark
   };
 }
 
+/** A calculation, and its answer in each format. */
+async function calculationExamples(service: Service) {
+  const request = {
+    formula: 'nickel * content',
+    inputs: {
+      nickel: { code: 'CP-NI-0001', period: 'S' },
+      content: { value: '18', unit: '%' },
+    },
+    anchor: '2026-06-24',
+  };
+  const calculate = async (accept: string) => {
+    const options = { method: 'POST', url: '/v3/calculations', payload: request };
+    const answer = await service.request({ ...options, headers: { accept } });
+    if (answer.status !== 200) throw new Error(answer.text);
+    return answer;
+  };
+  const [csv, lines] = [await calculate('text/csv'), await calculate('application/x-ndjson')];
+  return {
+    request,
+    answer: body(await calculate('application/json')),
+    csv: csv.text,
+    ndjson: lines.text,
+  };
+}
+
 /** The examples of the OpenAPI document, as a freshly seeded database answers them. */
 export async function recordExamples(service: Service) {
   const get = async (url: string) => (await service.request({ method: 'GET', url })).json;
@@ -115,5 +140,6 @@ export async function recordExamples(service: Service) {
     getUnits: { ...units, data: units.data.slice(0, 4) },
     getRates: timeless(await get(rates)),
     searchPrices: timeless(await get('/v3/search?q=nickel%20briq&limit=1')),
+    calculate: await calculationExamples(service),
   };
 }

@@ -1,0 +1,198 @@
+import {
+  type EvaluationStep,
+  evaluated,
+  type FormulaUnits,
+  unitsOf,
+} from '../../calculation/evaluate.ts';
+import { FormulaError } from '../../calculation/formula.ts';
+import { exactText, roundedTo, TooLongError } from '../../calculation/fraction.ts';
+import { isSameUnit, ONE, type UnitProduct, unitText } from '../../calculation/unit.ts';
+import { SESSIONS_MAX } from '../../contract/schemas/calculations.ts';
+import type { Rational } from '../../conversion/rational.ts';
+import { BY_RULE, roundingText } from '../../conversion/rounding.ts';
+import { revisionText } from '../../db/revisions.ts';
+import { brokenRules, type Violation } from '../../errors.ts';
+import { dayText } from '../../std/days.ts';
+import { decimalText } from '../../std/decimal.ts';
+import { Slice } from '../../std/turns.ts';
+import type { Readers } from '../answer/answer.ts';
+import type { Warning } from '../answer/warnings.ts';
+import type { References } from '../market/references.ts';
+import type { CalculationData } from './data.ts';
+import {
+  type InputResult,
+  NumberText,
+  type Reason,
+  type Status,
+  shownExact,
+  shownNumber,
+  statusOf,
+} from './input-result.ts';
+import type { CalculationPlan } from './plan.ts';
+import { preparedInputs, type ReadyInput } from './ready.ts';
+import { unitOf } from './units.ts';
+
+/** The result for one anchor. */
+export interface CalculationResult {
+  readonly anchor: string | null;
+  readonly value: NumberText | null;
+  readonly exact: string | null;
+  readonly unit: string;
+  readonly status: Status;
+  readonly reasons: readonly Reason[];
+  readonly formula: string;
+  readonly inputs: readonly InputResult[];
+  readonly steps: readonly Readonly<Record<string, unknown>>[];
+  readonly rounding: string;
+}
+
+export interface CalculationAnswer {
+  readonly metadata: {
+    readonly revision: string;
+    readonly asOf: string;
+    readonly warnings: readonly Warning[];
+  };
+  readonly plan: CalculationPlan;
+  /** The names of the inputs, in the order of the request. */
+  readonly names: readonly string[];
+  readonly results: readonly CalculationResult[];
+}
+
+/**
+ * Computes a calculation from data at one revision: points come from the readers of market answers,
+ * and are converted by their rules.
+ * @throws Problem `validation_failed` with the violations against the data; errors of the database
+ */
+export async function calculationAt(
+  readers: Readers,
+  plan: CalculationPlan,
+  data: CalculationData,
+): Promise<CalculationAnswer> {
+  const prepared = await preparedInputs(readers, plan, data);
+  const context = { plan, ...checkedUnits(plan, prepared.units, data.references) };
+  const inputs = await prepared.read();
+  checkSessions(inputs, plan.anchors);
+  const results: CalculationResult[] = [];
+  const slice = new Slice();
+  for (const anchor of plan.anchors) {
+    if (slice.isOver) await slice.yieldIfOver();
+    results.push(resultAt(context, inputs, anchor));
+  }
+  const { committedAt } = data.data;
+  const { warnings } = prepared;
+  const metadata = { revision: revisionText(data.data), asOf: committedAt, warnings };
+  return { metadata, plan, names: inputs.map(({ name }) => name), results };
+}
+
+/** The violation of a formula, or the error itself. */
+function formulaProblem(error: unknown, anchor: number | null): unknown {
+  if (!(error instanceof FormulaError)) return error;
+  const at = anchor === null ? '' : `; the anchor is ${dayText(anchor)}`;
+  return brokenRules([{ pointer: '/formula', code: error.code, detail: `${error.message}${at}` }]);
+}
+
+/** Checks the units of a formula, and that of its result. */
+function checkedUnits(
+  plan: CalculationPlan,
+  inputs: ReadonlyMap<string, UnitProduct>,
+  references: References,
+) {
+  const broken: Violation[] = [];
+  const wanted = plan.unit === null ? null : unitOf(plan.unit, '/result/unit', references, broken);
+  if (broken.length > 0) throw brokenRules(broken);
+  let found: ReturnType<typeof unitsOf>;
+  try {
+    found = unitsOf(plan.formula.node, inputs);
+  } catch (error) {
+    throw formulaProblem(error, null);
+  }
+  if (wanted !== null && !isSameUnit(wanted, found.unit)) {
+    const detail = `The formula gives ${unitText(found.unit)}, not ${unitText(wanted)}`;
+    throw brokenRules([{ pointer: '/result/unit', code: 'unit_mismatch', detail }]);
+  }
+  return found;
+}
+
+/** Rejects a request for too many sessions. */
+function checkSessions(inputs: readonly ReadyInput[], anchors: CalculationPlan['anchors']): void {
+  let sessions = 0;
+  for (const { countAt } of inputs) {
+    for (const anchor of anchors) sessions += countAt(anchor);
+  }
+  if (sessions <= SESSIONS_MAX) return;
+  const detail =
+    `The inputs use ${sessions} sessions, at most ${SESSIONS_MAX} are allowed; shorten periods, ` +
+    'or ask for fewer anchors';
+  throw brokenRules([{ pointer: '/inputs', code: 'out_of_range', detail }]);
+}
+
+/** Computes one input for an anchor. @throws Problem for an exact value with too many digits */
+function inputAt(input: ReadyInput, anchor: number | null): InputResult {
+  try {
+    return input.at(anchor);
+  } catch (error) {
+    if (!(error instanceof TooLongError)) throw error;
+    const detail = 'The exact value has too many digits; shorten the period, or round its sessions';
+    throw brokenRules([{ pointer: `${input.pointer}/period`, code: 'out_of_range', detail }]);
+  }
+}
+
+/** The parts of all results that do not depend on the anchor. */
+interface ResultContext {
+  readonly plan: CalculationPlan;
+  readonly unit: UnitProduct;
+  readonly units: FormulaUnits;
+}
+
+function evaluatedAt(
+  { plan }: ResultContext,
+  inputs: readonly InputResult[],
+  anchor: number | null,
+): { readonly value: Rational | null; readonly steps: readonly EvaluationStep[] } {
+  const values = new Map<string, Rational>();
+  for (const { name, value } of inputs) {
+    if (value === null) return { value: null, steps: [] };
+    values.set(name, value);
+  }
+  try {
+    return evaluated(plan.formula.node, values);
+  } catch (error) {
+    throw formulaProblem(error, anchor);
+  }
+}
+
+function resultAt(
+  context: ResultContext,
+  ready: readonly ReadyInput[],
+  anchor: number | null,
+): CalculationResult {
+  const { plan, unit, units } = context;
+  const inputs = ready.map((each) => inputAt(each, anchor));
+  const { value, steps } = evaluatedAt(context, inputs, anchor);
+  const reasons = inputs.flatMap((each) => each.reasons);
+  const { text } = plan.formula;
+  const { rounding } = plan;
+  const shown =
+    value === null || rounding === null
+      ? shownNumber(value)
+      : new NumberText(decimalText(roundedTo(value, rounding)));
+  return {
+    anchor: anchor === null ? null : dayText(anchor),
+    value: shown,
+    exact: shownExact(value),
+    unit: unitText(unit),
+    status: statusOf(reasons),
+    reasons,
+    formula: text,
+    inputs,
+    steps: plan.hasReceipt
+      ? steps.map(({ node, value: exact }) => ({
+          text: text.slice(node.from, node.to),
+          exact: exactText(exact),
+          unit: unitText(units.get(node) ?? ONE),
+        }))
+      : [],
+    rounding:
+      rounding === null ? roundingText(BY_RULE) : `${rounding.mode}, ${rounding.decimals} decimals`,
+  };
+}

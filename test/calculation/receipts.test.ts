@@ -1,0 +1,133 @@
+import t from 'tap';
+import { randomOf } from '../conversion/support.ts';
+import { seededDatabase } from '../support/database/database.ts';
+import { serviceOn } from '../support/http/service.ts';
+import { differenceOf } from './recompute.ts';
+import { calculate, violationsOf } from './support.ts';
+
+const database = await seededDatabase(t);
+const service = await serviceOn(t, database);
+
+interface Known {
+  readonly code: string;
+  readonly isPayable: boolean;
+  readonly isMass: boolean;
+  readonly days: readonly string[];
+}
+
+/** The prices of the samples and the days of their points, from SQL. */
+async function knownPrices(): Promise<readonly Known[]> {
+  const { rows } = await database.pool.query(
+    `select p.code, p.price_type = 'payable' as "isPayable", p.unit_dimension = 'mass' as "isMass",
+        array_agg(s.date::text order by s.date) as days
+      from price as p join series as s on s.price_id = p.id group by p.id order by p.code`,
+  );
+  return rows;
+}
+
+const RANDOM = randomOf(49);
+const index = (length: number): number => Math.floor(RANDOM() * length);
+const pick = <T>(items: readonly T[]): T => items[index(items.length)] as T;
+const maybe = <T>(share: number, value: T): T | undefined => (RANDOM() < share ? value : undefined);
+
+const MODES = ['half-even', 'half-up', 'down', 'up'];
+
+/** A formula of units that fit, whatever units the inputs have. */
+function anyFormula(names: readonly string[]): string {
+  const [a = 'a', b = '2', c = '3'] = names;
+  const n = `${index(90) + 10}.${index(90) + 10}`;
+  const mode = pick(MODES).replace('-', '_');
+  const templates = [
+    `${a}`,
+    `${a} * ${n} - ${a} / 3`,
+    `-(${a} - ${a} * 2) / ${n}`,
+    `max(${a}, ${a} * 0.9, ${a} / ${n})`,
+    `min(${a} * 2, ${a} + ${a} / ${n})`,
+    `round(${a} / 7, ${index(6)}, ${mode}) * ${n}`,
+    `if(${n} < 50, ${a}, abs(${a} - ${a} * 3))`,
+  ];
+  const others = [b, c].filter((each) => !/^\d/.test(each)).map((each) => ` * ${each}`);
+  return `(${pick(templates)})${others.join('')}`;
+}
+
+const PERIODS = ['M', 'M-1', '3M-1', 'Q-1', 'M-1:16/M:15', 'S', '5S', 'S-1', '3S-2', '2S+1', 'Y'];
+
+function anyPrice(known: readonly Known[]) {
+  const price = pick(known);
+  const statistic = maybe(0.4, pick(['average', 'first', 'last', 'min', 'max']));
+  const isWide = RANDOM() < 0.2;
+  const converts = !price.isPayable;
+  const rounding = {
+    session: maybe(0.5, index(4)),
+    average: index(4),
+    mode: maybe(0.7, pick(MODES)),
+  };
+  const input = {
+    code: price.code,
+    side: isWide ? undefined : maybe(0.6, pick(['low', 'mid', 'high'])),
+    period: pick(PERIODS),
+    statistic: isWide ? undefined : statistic,
+    currency: converts ? maybe(0.5, pick(['USD', 'CNY', 'EUR', 'JPY'])) : undefined,
+    unitOfMeasure: price.isMass ? maybe(0.4, pick(['lb', 't', 'kg', 'oz t'])) : undefined,
+    method: isWide ? 'mid-of-rounded-averages' : undefined,
+    rounding: isWide || RANDOM() < 0.3 ? rounding : undefined,
+  };
+  return { price, input };
+}
+
+function anyRequest(known: readonly Known[]) {
+  const first = anyPrice(known);
+  const others = [
+    () => anyPrice(known).input,
+    () => ({ rate: pick(['CNY/USD', 'USD/EUR', 'EUR/CNY', 'JPY/USD']), period: pick(PERIODS) }),
+    () => ({ value: `${index(200) - 50}.${index(100)}`, unit: pick(['%', '1', 'lb/t', 'USD/t']) }),
+  ];
+  const inputs: Record<string, object> = { a: first.input };
+  if (RANDOM() < 0.6) inputs['b'] = pick(others)();
+  if (RANDOM() < 0.3) inputs['c'] = pick(others)();
+  const anchor = pick(first.price.days);
+  return {
+    formula: anyFormula(Object.keys(inputs)),
+    inputs,
+    anchor,
+    result: maybe(0.5, { decimals: index(6), mode: pick(MODES) }),
+    options: { decimalsAsText: true },
+  };
+}
+
+t.test('2,000 random calculations equal a recomputation from their receipts alone', async (t) => {
+  const known = await knownPrices();
+  const days = new Map(known.map((each) => [each.code, each.days]));
+  let recomputed = 0;
+  let tried = 0;
+  const faults: string[] = [];
+  while (recomputed < 2_000 && tried < 6_000) {
+    tried += 1;
+    const request = anyRequest(known);
+    const answer = await calculate(service, request);
+    if (answer.status !== 200) {
+      faults.push(`${answer.status} ${violationsOf(answer)} ${JSON.stringify(request)}`);
+      continue;
+    }
+    const [result] = answer.json.data;
+    for (const input of Object.values<{ code?: string; from: string; to: string }>(result.inputs)) {
+      const all = days.get(input.code ?? '');
+      if (all === undefined || input.from === null) continue;
+      const due = all.filter((day) => day >= input.from && day <= input.to);
+      const used = (input as unknown as { sessions: { date: string }[] }).sessions;
+      if (due.join() !== used.map(({ date }) => date).join()) faults.push(`sessions ${input.code}`);
+    }
+    if (result.value === null) {
+      const codes = result.reasons.map(({ code }: { code: string }) => code);
+      const why = ['no_sessions', 'side_missing', 'rate_missing', 'series_begins_later'];
+      if (!why.some((each) => codes.includes(each)))
+        faults.push(`null: ${JSON.stringify(request)}`);
+      continue;
+    }
+    recomputed += 1;
+    const difference = differenceOf(result);
+    if (difference !== null) faults.push(`${difference}: ${JSON.stringify(request)}`);
+  }
+  t.same(faults.slice(0, 5), []);
+  t.equal(recomputed, 2_000, `${tried} were tried`);
+});
