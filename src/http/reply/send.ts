@@ -13,8 +13,9 @@ import {
 import { compressed, compressedBatches } from './compress.ts';
 
 /*
- * How an answer is sent: `accept.ts` negotiates the format, this file the ETag and the content
- * coding, `prices.ts` answers a request for prices, and `answer-cache.ts` keeps whole answers.
+ * The parts of sending an answer: `accept.ts` negotiates the format, this file the ETag and the
+ * content coding, `prices.ts` answers a request for prices, and `answer-cache.ts` keeps whole
+ * answers.
  */
 
 /** Minimum size of a response for compression. */
