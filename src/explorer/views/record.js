@@ -2,12 +2,12 @@
 
 import { seriesOf } from '../answers.js';
 import { askText, exact } from '../api.js';
-import { citationOf } from '../cite.js';
 import { endOf } from '../dates.js';
 import { mean } from '../decimals.js';
 import { addressOf, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
 import { Failed, Remarks } from '../notices.js';
+import { citationOf } from '../take-away/cite.js';
 import { isPayable, NOTHING, unitText } from '../texts.js';
 import { Change, Component, figure, html, Later } from '../ui.js';
 import { ChartView } from './chart-view.js';
@@ -127,7 +127,7 @@ function Figures({ record, summary }) {
 /** A citation with a button that copies it. */
 export class Citation extends Component {
   copy = async () => {
-    const { copied } = await import('../clipboard.js');
+    const { copied } = await import('../take-away/clipboard.js');
     this.setState({ said: await copied(this.props.text) });
   };
 

@@ -19,7 +19,7 @@ export class TakeAway extends Component {
   async act(begins, task) {
     this.setState({ said: begins });
     try {
-      this.setState({ said: await task(await import('../downloads.js')) });
+      this.setState({ said: await task(await import('../take-away/downloads.js')) });
     } catch (error) {
       this.setState({ said: error.message });
       this.props.app.fail(error);
@@ -35,7 +35,7 @@ export class TakeAway extends Component {
   /** Copies the text of `textOf(downloads)`. */
   copy = (textOf) =>
     this.act('', async (downloads) => {
-      const { copied } = await import('../clipboard.js');
+      const { copied } = await import('../take-away/clipboard.js');
       return copied(textOf(downloads));
     });
 

@@ -1,5 +1,5 @@
 // The CSV files of a chart: their columns, their requests, and one file for several markets.
-import { isPayable } from './texts.js';
+import { isPayable } from '../texts.js';
 
 /** Columns of the programs, and the first ones of every long file: no cell needs the others. */
 const IDENTITY = ['code', 'date', 'low', 'mid', 'high', 'currency', 'unitOfMeasure', 'name'];

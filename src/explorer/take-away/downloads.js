@@ -1,10 +1,11 @@
-// The downloads of a chart: CSV, PNG and citations. They are loaded when one of them is chosen.
-import { askText, ROOT } from './api.js';
+// This folder has the files, programs and texts that a reader takes along from a chart. Its modules
+// are loaded when one of them is chosen. This module makes the downloads: CSV, PNG and citations.
+import { askText, ROOT } from '../api.js';
+import { clockTime, endOf, minuteOf } from '../dates.js';
+import { counted, hasSampleRates, isSample, unitText } from '../texts.js';
 import { citationOf, sourceOf, vatOf } from './cite.js';
-import { clockTime, endOf, minuteOf } from './dates.js';
 import { csvAddress, fileName, joined, wideFile } from './files.js';
 import { pictureOf } from './picture.js';
-import { counted, hasSampleRates, isSample, unitText } from './texts.js';
 
 /** Starts a download. */
 function save(blob, name) {

@@ -1,6 +1,6 @@
 // The chart as a PNG: what the page says about the prices, in the picture.
-import { draw } from './chart.js';
-import { today } from './dates.js';
+import { draw } from '../chart.js';
+import { today } from '../dates.js';
 
 const MARGIN = 20;
 const TITLE = 26;

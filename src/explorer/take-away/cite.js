@@ -1,7 +1,7 @@
 // The citation of a price: a line to paste under a table or a chart.
-import { ROOT } from './api.js';
-import { today } from './dates.js';
-import { linkTo } from './link.js';
+import { ROOT } from '../api.js';
+import { today } from '../dates.js';
+import { linkTo } from '../link.js';
 
 const named = (record, name) =>
   record.specification.find((each) => each.name.toLowerCase() === name)?.value ?? null;
