@@ -17,7 +17,7 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** The line of a price below the chart in a PNG: all that its values need to be understood. */
+/** The note on a price below the chart in a PNG. It explains the values without the page. */
 function noteOf({ record }) {
   const vat = vatOf(record);
   const source = sourceOf(record);
@@ -71,7 +71,7 @@ async function fileOf({ answers, entries }, form) {
  * Saves the prices of a chart as CSV.
  * @param shown `answers`, `entries`, `view`, `warnings`, and `picture(isDark)` of the chart
  * @param form the form of the file
- * @returns the sentence that says what is saved
+ * @returns a sentence about the saved file
  */
 export async function saveCsv(shown, form) {
   const file = new Blob([await fileOf(shown, form)], { type: 'text/csv' });
@@ -79,7 +79,7 @@ export async function saveCsv(shown, form) {
   return `Saved ${file.size} bytes at ${clockTime(new Date())}`;
 }
 
-/** Saves the chart in light colours, which print well, or as on a dark screen. */
+/** Saves the chart as PNG, in light colours for printing or in dark ones. */
 export async function savePicture(shown, isDark) {
   const { picture, entries, view } = shown;
   const names = entries.map(({ record }) => record.name);
