@@ -182,7 +182,10 @@ function computedSegments(pair: Legs): Segment[] {
   return [...segments, { first, last: Number.POSITIVE_INFINITY, lacking }];
 }
 
-/** Segments by the legs of their pairs. They are freed with their rate table. */
+/**
+ * Segments by the legs of their pairs. They are freed with their rate table, so that no leg without
+ * rates, which belongs to none, is among them.
+ */
 const known = new WeakMap<CurrencyRates, Map<CurrencyRates | null, readonly Segment[]>>();
 
 /** All days, in segments that lack the same rates of a pair. */
@@ -190,6 +193,8 @@ export function segmentsOf(pair: Legs): readonly Segment[] {
   const [leg, other] = pair.from === null ? [pair.to, null] : [pair.from, pair.to];
   // Both legs are the base: it is never converted into itself.
   if (leg === null) return [];
+  if ([leg, other].some((each) => each !== null && !hasAnyRate(each)))
+    return computedSegments(pair);
   const ofLeg = known.get(leg) ?? new Map<CurrencyRates | null, readonly Segment[]>();
   known.set(leg, ofLeg);
   const segments = ofLeg.get(other) ?? computedSegments(pair);

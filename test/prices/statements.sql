@@ -145,17 +145,19 @@ select w.id as "priceId", s.date - date '2000-01-01' as day,
   where require_commit($4, $5);
 
 -- the days and number of points
-select w.n::int as n, ends.first - date '2000-01-01' as first,
-  ends.last - date '2000-01-01' as last,
-  case when w.is_counted then (select count(*) from series where price_id = w.id and date between w.first and w.last and revision <= $5::bigint)
-  + (select count(*) from series_history where price_id = w.id and date between w.first and w.last and revision <= $5::bigint and revision_to > $5) else 0 end::int as points
+select w.n::int as n, found.first - date '2000-01-01' as first,
+  found.last - date '2000-01-01' as last, found.points::int as points
   from unnest($1::integer[], $2::date[], $3::date[], $4::boolean[])
   with ordinality as w (id, first, last, is_counted, n)
-  cross join lateral (select least((select date from series where price_id = w.id and date between w.first and w.last and revision <= $5::bigint order by date asc limit 1),
-  (select date from series_history where price_id = w.id and date between w.first and w.last and revision <= $5::bigint and revision_to > $5 order by date asc limit 1)) as first,
-  greatest((select date from series where price_id = w.id and date between w.first and w.last and revision <= $5::bigint order by date desc limit 1),
-  (select date from series_history where price_id = w.id and date between w.first and w.last and revision <= $5::bigint and revision_to > $5 order by date desc limit 1)) as last offset 0) as ends
-  where ends.first is not null and require_commit($5, $6);
+  cross join lateral (
+  select min(date) as first, max(date) as last, count(*) as points
+  from (select date from series where price_id = w.id and date between w.first and w.last and revision <= $5::bigint union all select date from series_history where price_id = w.id and date between w.first and w.last and revision <= $5::bigint and revision_to > $5) as each
+  where w.is_counted
+  union all select least((select date from series where price_id = w.id and date between w.first and w.last and revision <= $5::bigint order by date asc limit 1),
+  (select date from series_history where price_id = w.id and date between w.first and w.last and revision <= $5::bigint and revision_to > $5 order by date asc limit 1)), greatest((select date from series where price_id = w.id and date between w.first and w.last and revision <= $5::bigint order by date desc limit 1),
+  (select date from series_history where price_id = w.id and date between w.first and w.last and revision <= $5::bigint and revision_to > $5 order by date desc limit 1)), 0
+  where not w.is_counted offset 0) as found
+  where found.first is not null and require_commit($5, $6);
 
 -- values that were named
 with p as materialized (select price.* from price_at($1::bigint) as price
