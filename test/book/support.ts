@@ -151,6 +151,10 @@ export function disturber(random: () => number) {
     `update price set name = name || '!', short_name = null where id = ${price}`,
     `update price set specification = '[{"name": "VAT", "value": "Included", "order": 1}]'
       where id = ${price}`,
+    // Means of months and years, which are converted at rates of their own.
+    `update price set observes = 'month-mean' where id = ${price}`,
+    `update price set observes = 'year-mean' where product_id =
+      (select product_id from price where id = ${price})`,
     // Reference data, which records show and filters take.
     `update product set name = name || '.', match_key = match_key || '.'
       where id = (select product_id from price where id = ${price})`,

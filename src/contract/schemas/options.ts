@@ -237,6 +237,16 @@ export const OPTIONS = {
     needsSeries: true,
     sample: 20,
   },
+  rates: {
+    schema: word(['day', 'period-mean'], {
+      description:
+        'Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a ' +
+        'price whose values are means (`observes`), the mean of the rate days of their month or ' +
+        'year',
+    }),
+    default: 'day' as 'day' | 'period-mean',
+    example: 'day',
+  },
 } as const satisfies Readonly<Record<string, Option>>;
 
 export type OptionName = keyof typeof OPTIONS;

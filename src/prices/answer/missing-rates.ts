@@ -1,11 +1,10 @@
 import { type Outcome, refused } from '../../conversion/outcome.ts';
+import { type Segment, segmentsOf } from '../../conversion/rate-segments.ts';
 import {
+  type AppliedLegs,
   type CurrencyRates,
   hasAnyRate,
-  type Legs,
   type RateTable,
-  type Segment,
-  segmentsOf,
   withoutRates,
 } from '../../conversion/rate-table.ts';
 import { summaryDays } from '../../conversion/summary.ts';
@@ -16,7 +15,7 @@ import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Extent, PriceStretch } from '../series/ranges.ts';
-import type { PlannedPrice, RatesOfPrice, Targets } from './conversions.ts';
+import { meanOf, type PlannedPrice, type RatesOfPrice, type Targets } from './conversions.ts';
 import { ratesMissing, type Stretch, type Warning } from './warnings.ts';
 
 /**
@@ -44,8 +43,8 @@ function requestedDays({ days, options }: Plan, price: SelectedPrice): Days {
 }
 
 /** Legs of the same currencies differ: sample rates convert sample prices only. */
-const legsKey = ({ from, to }: Legs): string =>
-  [from, to].map((leg) => `${leg?.iso} ${leg?.lastDay}`).join('>');
+const legsKey = ({ from, to, meanOf: period }: AppliedLegs): string =>
+  `${[from, to].map((leg) => `${leg?.iso} ${leg?.lastDay}`).join('>')} ${period}`;
 
 /** The rates that a request converts with. */
 interface RatesInUse {
@@ -68,7 +67,7 @@ function unratedOf(rates: RateTable): Unrated {
 }
 
 /** The legs of a price that needs rates, and what its rates are. */
-interface NeededLegs extends Legs {
+interface NeededLegs extends AppliedLegs {
   readonly kind: RateTable['kind'];
 }
 
@@ -79,7 +78,7 @@ interface RatedPrice {
 }
 
 /** Finds the legs of a price, also if the source has no rate of one of them. */
-function legsReader({ ratesOf, references, targets }: RatesInUse) {
+function legsReader(plan: Plan, { ratesOf, references, targets }: RatesInUse) {
   const withoutSource = new Map<number, CurrencyRates>();
   const legOf = (rates: RateTable | null, id: number): CurrencyRates | null => {
     if (id === rates?.base.id) return null;
@@ -96,7 +95,7 @@ function legsReader({ ratesOf, references, targets }: RatesInUse) {
     if (outcome?.reason !== 'no-rate' || price.currency_id === null || !targets.currency)
       return null;
     const [from, to] = [legOf(rates, price.currency_id), legOf(rates, targets.currency.id)];
-    return { from, to, kind };
+    return { from, to, kind, meanOf: meanOf(plan, price) };
   };
 }
 
@@ -176,6 +175,9 @@ function joinedStretches(stretches: readonly Stretch[]): Stretch[] {
 /** A currency that lacks a rate for some requested points, or has none at all. */
 interface LackingCurrency {
   readonly kind: RateTable['kind'];
+  /** True if points need the rate of their day, or the mean of their period. */
+  days: boolean;
+  means: boolean;
   /** Requested points of the prices that need the currency. */
   points: number;
   readonly stretches: Stretch[];
@@ -185,8 +187,11 @@ interface LackingCurrency {
 class Lacking {
   readonly #currencies = new Map<CurrencyRates, LackingCurrency>();
 
-  #of(leg: CurrencyRates, { kind }: NeededLegs): LackingCurrency {
-    const known = this.#currencies.get(leg) ?? { kind, points: 0, stretches: [] };
+  #of(leg: CurrencyRates, { kind, meanOf: period }: NeededLegs): LackingCurrency {
+    const none = { kind, days: false, means: false, points: 0, stretches: [] };
+    const known: LackingCurrency = this.#currencies.get(leg) ?? none;
+    if (period === null) known.days = true;
+    else known.means = true;
     this.#currencies.set(leg, known);
     return known;
   }
@@ -432,7 +437,7 @@ export async function withMissingRates(
   inUse: RatesInUse,
 ): Promise<CheckedPrices> {
   const lacking = new Lacking();
-  const legsOf = legsReader(inUse);
+  const legsOf = legsReader(plan, inUse);
   const rated: RatedPrice[] = [];
   await visited(planned, (each) => {
     const legs = legsOf(each);
