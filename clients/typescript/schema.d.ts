@@ -2090,7 +2090,7 @@ export interface components {
             /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
             /**
-             * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+             * @description Rate of means (`observes`): of the day (default), or the mean of their period
              * @enum {string}
              */
             readonly rates?: "day" | "period-mean";
@@ -3796,7 +3796,7 @@ export interface components {
         /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
         /**
-         * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+         * @description Rate of means (`observes`): of the day (default), or the mean of their period
          * @example day
          */
         readonly rates: "day" | "period-mean";
@@ -5343,7 +5343,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -5593,7 +5593,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -5901,7 +5901,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -6149,7 +6149,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -6385,7 +6385,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -6635,7 +6635,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -6867,7 +6867,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -7113,7 +7113,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -7347,7 +7347,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -7595,7 +7595,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -7827,7 +7827,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -8073,7 +8073,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -8305,7 +8305,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -8551,7 +8551,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -8785,7 +8785,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -9033,7 +9033,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -9265,7 +9265,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -9511,7 +9511,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -9745,7 +9745,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -9993,7 +9993,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -10227,7 +10227,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -10475,7 +10475,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -10709,7 +10709,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -10957,7 +10957,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -11187,7 +11187,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -11431,7 +11431,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -11661,7 +11661,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -11905,7 +11905,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -12135,7 +12135,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -12379,7 +12379,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -12609,7 +12609,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -12853,7 +12853,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -13083,7 +13083,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
@@ -13327,7 +13327,7 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
-                 * @description Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a price whose values are means (`observes`), the mean of the rate days of their month or year
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];

@@ -107,10 +107,7 @@ export interface PointColumns {
 }
 
 /** A decimal column from one index on. The indexes of wide numbers are shifted with it. */
-export const columnFrom = (
-  { scaled, scale, wide }: DecimalColumn,
-  from: number,
-): DecimalColumn => ({
+const columnFrom = ({ scaled, scale, wide }: DecimalColumn, from: number): DecimalColumn => ({
   scaled: scaled.subarray(from),
   scale: scale.subarray(from),
   wide: wide && new Map([...wide].map(([index, text]) => [index - from, text])),

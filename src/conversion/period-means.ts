@@ -56,7 +56,7 @@ function sumOf(values: readonly Rational[]): Rational {
  * more than `RATE_DAYS_BACK` days in a row of the period have no rate. So a mean is never that of a
  * part of its period.
  */
-export function periodMean(legs: Legs, start: number, end: number): PeriodMean | null {
+function periodMean(legs: Legs, start: number, end: number): PeriodMean | null {
   const days = rateDaysOf(legs, start, end);
   if (days === null) return null;
   const sum = sumOf(days.map((day) => crossRate(legs, day)));

@@ -251,7 +251,7 @@ with p as materialized (select price.* from price_at_2($1::bigint) as price
   group by v.uuid, v.name, v.match_key, v.key) as used
   order by position, name collate "C";
 select p.code_key as key, market.slug
-  from price_at($1::bigint) as p join market on market.id = p.market_id
+  from price_at_2($1::bigint) as p join market on market.id = p.market_id
   where p.code_key = any($2::text[]) and require_commit($3::bigint, $4);
 select string_agg(code, e'
   ') as codes

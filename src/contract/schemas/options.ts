@@ -239,10 +239,7 @@ export const OPTIONS = {
   },
   rates: {
     schema: word(['day', 'period-mean'], {
-      description:
-        'Rates of a conversion. `day` (default): of the date of each point. `period-mean`: for a ' +
-        'price whose values are means (`observes`), the mean of the rate days of their month or ' +
-        'year',
+      description: 'Rate of means (`observes`): of the day (default), or the mean of their period',
     }),
     default: 'day' as 'day' | 'period-mean',
     example: 'day',

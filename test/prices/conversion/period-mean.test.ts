@@ -14,19 +14,21 @@ const YEAR = 'M-YEAR';
 const DAILY = 'M-DAY';
 const PAYABLE = 'M-PAY';
 
-/** Rates of the working days of February 2026 up to 2 April, apart from one of 1.6. */
+/** Rates of the working days of 2025 up to 2 April 2026: 1.25, and twice another one. */
 function usdRates(): Record<string, string> {
   const rates: Record<string, string> = {};
-  for (let time = Date.UTC(2026, 1, 2); time <= Date.UTC(2026, 3, 2); time += 86_400_000) {
+  for (let time = Date.UTC(2025, 0, 1); time <= Date.UTC(2026, 3, 2); time += 86_400_000) {
     const date = new Date(time);
     if (date.getUTCDay() % 6 !== 0) rates[date.toISOString().slice(0, 10)] = '1.25';
   }
-  return { ...rates, '2026-02-10': '1.6' };
+  return { ...rates, '2025-03-10': '2.5', '2026-02-10': '1.6' };
 }
 
-/** The service with the price book, and without; and the revision before means were stated. */
+/** The service with the price book, and without. */
 let services: readonly Service[];
+/** The revisions before means were stated, and after one was stated wrongly. */
 let before: string;
+let wrong: string;
 t.before(async () => {
   const database = await testDatabase(t, { seeded: true });
   await commit(database.pool, async (client) => {
@@ -41,6 +43,9 @@ t.before(async () => {
         ['2026-04-30', null, '1000', null],
       );
     }
+    for (const code of [MEAN, YEAR]) {
+      await putPoints(client, code, ['2025-12-31', null, '1000', null]);
+    }
     await addPrice(client, { code: PAYABLE, currency: null, unit: 'percent' });
     await putPoints(client, PAYABLE, ['2026-02-28', null, '75', null]);
   });
@@ -48,20 +53,24 @@ t.before(async () => {
     await serviceOn(t, database),
     await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' }),
   ];
-  const { json } = await (services[0] as Service).post('nickel', {});
-  before = json.$metadata.revision;
-  await commit(database.pool, async (client) => {
-    const state = (code: string, observes: string) =>
-      client.query('update price set observes = $2 where code = $1', [code, observes]);
-    await state(MEAN, 'month-mean');
-    await state(YEAR, 'year-mean');
-    await state(PAYABLE, 'month-mean');
-  });
+  const newest = async (): Promise<string> =>
+    (await (services[0] as Service).post('nickel', {})).json.$metadata.revision;
+  before = await newest();
+  const state = (observes: string, ...codes: readonly string[]) =>
+    commit(database.pool, (client) =>
+      client.query('update price set observes = $2 where code = any($1)', [codes, observes]),
+    );
+  await state('year-mean', MEAN, YEAR);
+  wrong = await newest();
+  await state('month-mean', MEAN, PAYABLE);
 });
 
 const CODES = [MEAN, YEAR, DAILY, PAYABLE];
 const ask = (service: Service, options: object, codes: readonly string[] = CODES) =>
-  service.post('nickel', { filters: { codes }, options: { currency: 'EUR', ...options } });
+  service.post('nickel', {
+    filters: { codes, dateFrom: '2026-01-01' },
+    options: { currency: 'EUR', ...options },
+  });
 
 const recordOf = ({ json }: { json: Json }, code: string): Json =>
   json.data.find((each: Json) => each.code === code);
@@ -82,6 +91,20 @@ t.test('a price says what its values are, at each revision', async (t) => {
       ['day', 'day', 'day', 'day'],
     );
     t.notOk(codesIn(past).includes('mean_at_one_day_rate'), 'nor were they known to be means');
+    const between = await ask(service, { revision: wrong });
+    t.same(
+      CODES.map((code) => recordOf(between, code).observes),
+      ['year-mean', 'year-mean', 'day', 'day'],
+      'as superseded since',
+    );
+    const { json } = await service.request({
+      method: 'GET',
+      url: `/v3/changes?market=nickel&after=revision:${wrong}`,
+    });
+    t.match(json.data, [
+      { code: MEAN, before: { observes: 'year-mean' }, after: { observes: 'month-mean' } },
+      { code: PAYABLE, before: { observes: 'day' }, after: { observes: 'month-mean' } },
+    ]);
   }
 });
 
@@ -130,8 +153,25 @@ t.test('means are converted by the mean of the rate days, others by the day', as
     t.same(daily.series[0].fx, { date: '2026-02-27', base: 'EUR', from: '1.25', to: '1' });
     t.notOk('rates' in daily.conversion);
     t.same(recordOf(answer, PAYABLE).conversion.status, 'not-applicable');
-    // No year is over: nothing of the price is converted.
+    // The year is not over: nothing of the price is converted.
     t.match(recordOf(answer, YEAR).conversion, { status: 'refused', reason: 'no-rate' });
+  }
+});
+
+t.test('a month and a year that end on one day have rates of their own', async (t) => {
+  for (const service of services) {
+    const { json } = await service.post('nickel', {
+      filters: { codes: [MEAN, YEAR], dateTo: '2025-12-31' },
+      options: { currency: 'EUR', includeSeries: true, rates: 'period-mean', decimals: 10 },
+    });
+    const fxMeans = json.data.map(({ series }: Json) => series[0].fxMean);
+    // 260 days at 0.8 and one at 0.4, of 261.
+    const rate = '0.7984674330';
+    t.same(fxMeans, [
+      { firstDate: '2025-12-01', lastDate: '2025-12-31', days: 23, rate: '0.8' },
+      { firstDate: '2025-01-01', lastDate: '2025-12-31', days: 261, rate: rate.slice(0, -1) },
+    ]);
+    t.same(json.$metadata.warnings, []);
   }
 });
 
@@ -165,7 +205,7 @@ t.test('a period that is not over is reported, and never has the mean of a part'
 t.test('a summary and an aggregate of means use mean rates', async (t) => {
   for (const service of services) {
     const { json } = await service.post('nickel', {
-      filters: { codes: [MEAN], dateTo: '2026-03-31' },
+      filters: { codes: [MEAN], dateFrom: '2026-01-01', dateTo: '2026-03-31' },
       options: {
         ...{ currency: 'EUR', rates: 'period-mean', includeSeries: true, includeSummary: true },
         aggregate: { period: 'quarter', method: 'average' },
@@ -188,7 +228,7 @@ t.test('every table has the receipt of a mean, each in columns of its own', asyn
         method: 'POST',
         url: '/v3/prices/nickel',
         headers: { 'x-api-key': service.key, accept },
-        payload: { filters: { codes: CODES }, options },
+        payload: { filters: { codes: CODES, dateFrom: '2026-01-01' }, options },
       });
     const { data } = parseExact((await inject('application/json')).body);
     const csv = (await inject('text/csv')).body;
