@@ -89,6 +89,7 @@ export function sharedValues(
     assessmentLaunchedAt: members.assessmentLaunchedAt,
     lastAssessedAt: members.lastAssessedAt,
     latestPublishedAt: members.latestPublishedAt,
+    observes: members.observes,
     ...receiptValues(receipt),
     ...summaryValues(summary),
   };
@@ -173,8 +174,10 @@ class RowNotation {
 
   #pointCells(): Readonly<Record<string, PointCell>> {
     const { out, isJson } = this;
-    const hasRate = ({ fx }: PointColumns, index: number) =>
-      fx !== null && fx.day[index] !== NO_DAY;
+    const ratesAt = ({ fx }: PointColumns, index: number) =>
+      fx === null || fx.means !== null || fx.day[index] === NO_DAY ? null : fx;
+    const meansAt = ({ fx }: PointColumns, index: number) =>
+      fx === null || fx.day[index] === NO_DAY ? null : fx.means;
     return {
       date: ({ day }, index) => this.day(day[index]),
       low: ({ low }, index) => this.#decimal(low, index),
@@ -195,19 +198,31 @@ class RowNotation {
         if (movingAverage === undefined) this.#empty();
         else this.#decimal(movingAverage, index);
       },
-      fxDate: ({ fx }, index) => this.day(fx?.day[index]),
+      fxDate: (points, index) => this.day(ratesAt(points, index)?.day[index]),
       fxBase: (points, index) => {
-        if (hasRate(points, index)) out.text(this.shared(points.fx?.pair.base ?? null));
-        else this.#empty();
+        const fx = ratesAt(points, index);
+        if (fx === null) this.#empty();
+        else out.text(this.shared(fx.pair.base));
       },
       fxFrom: (points, index) => {
-        if (points.fx && hasRate(points, index)) this.#decimal(points.fx.from, index);
-        else this.#empty();
+        const fx = ratesAt(points, index);
+        if (fx === null) this.#empty();
+        else this.#decimal(fx.from, index);
       },
       fxTo: (points, index) => {
-        if (points.fx && hasRate(points, index)) this.#decimal(points.fx.to, index);
-        else this.#empty();
+        const fx = ratesAt(points, index);
+        if (fx === null) this.#empty();
+        else this.#decimal(fx.to, index);
       },
+      fxMeanRate: (points, index) => {
+        const means = meansAt(points, index);
+        if (means === null) this.#empty();
+        else this.#decimal(means.rate, index);
+      },
+      fxMeanFirstDate: (points, index) => this.day(meansAt(points, index)?.first[index]),
+      fxMeanLastDate: (points, index) =>
+        this.day(meansAt(points, index) === null ? undefined : points.fx?.day[index]),
+      fxMeanDays: (points, index) => this.#integer(meansAt(points, index)?.days[index]),
     };
   }
 }
@@ -243,7 +258,8 @@ const isNative = ({ fx, periods }: PointColumns): boolean => fx === null && peri
 function isEmptyIn({ periods, fx, movingAverage }: PointColumns, name: string): boolean {
   if (name === 'movingAverage') return movingAverage === undefined;
   if (name.startsWith('period') || name.startsWith('observations')) return periods === null;
-  return name.startsWith('fx') && fx === null;
+  if (name.startsWith('fxMean')) return fx === null || fx.means === null;
+  return name.startsWith('fx') && (fx === null || fx.means !== null);
 }
 
 /** A row: `texts` that all rows of a record share, with the cells of a point between them. */

@@ -2,6 +2,7 @@ import { SPANS } from '../../catalog/analytics.ts';
 import { NO_DAY } from '../../conversion/calendar.ts';
 import {
   type DecimalColumn,
+  type FxColumns,
   isUnconverted,
   type PointColumns,
   VALUE_NAMES,
@@ -58,6 +59,10 @@ const KINDS: Readonly<Record<string, TableColumnKind>> = {
   fxDate: 'day',
   fxFrom: 'decimal',
   fxTo: 'decimal',
+  fxMeanRate: 'decimal',
+  fxMeanFirstDate: 'day',
+  fxMeanLastDate: 'day',
+  fxMeanDays: 'integer',
   latestDate: 'day',
   latestMid: 'decimal',
   previousDate: 'day',
@@ -138,6 +143,10 @@ const decimals = (column: DecimalColumn | undefined): RunValues =>
 const integers = (column: Int32Array | undefined): RunValues =>
   column === undefined ? NONE : { of: 'number', at: (index) => column[index] as number };
 
+/** The rates of days; undefined for means and without rates. */
+const dayRates = ({ fx }: PointColumns): FxColumns | undefined =>
+  fx === null || fx.means !== null ? undefined : fx;
+
 /** The values of points, by column. Days and instants count from 1970. */
 const POINT_VALUES: Readonly<Record<string, (points: PointColumns) => RunValues>> = {
   date: ({ day }) => days(day),
@@ -157,13 +166,21 @@ const POINT_VALUES: Readonly<Record<string, (points: PointColumns) => RunValues>
       ? NONE
       : { of: 'number', at: (index) => (periods.leftOut[index] as number) || Number.NaN },
   movingAverage: ({ movingAverage }) => decimals(movingAverage),
-  fxDate: ({ fx }) => days(fx?.day),
-  fxBase: ({ fx }) =>
-    fx === null
-      ? NONE
-      : { of: 'text', at: (index) => (fx.day[index] === NO_DAY ? null : fx.pair.base) },
-  fxFrom: ({ fx }) => decimals(fx?.from),
-  fxTo: ({ fx }) => decimals(fx?.to),
+  fxDate: (points) => days(dayRates(points)?.day),
+  fxBase: (points) => {
+    const fx = dayRates(points);
+    if (fx === undefined) return NONE;
+    return { of: 'text', at: (index) => (fx.day[index] === NO_DAY ? null : fx.pair.base) };
+  },
+  fxFrom: (points) => decimals(dayRates(points)?.from),
+  fxTo: (points) => decimals(dayRates(points)?.to),
+  fxMeanRate: ({ fx }) => decimals(fx?.means?.rate),
+  fxMeanFirstDate: ({ fx }) => days(fx?.means?.first),
+  fxMeanLastDate: ({ fx }) => days(fx?.means ? fx.day : undefined),
+  fxMeanDays: ({ fx }) =>
+    fx?.means
+      ? { of: 'number', at: (index) => (fx.means?.days[index] as number) || Number.NaN }
+      : NONE,
 };
 
 /** The values of a column in a run. */
