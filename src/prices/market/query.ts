@@ -7,8 +7,8 @@ import type { Database, PriceDimensions, SpecificationEntry } from '../../db/sch
 import type { ListFilter, Plan } from '../plan/plan.ts';
 
 /*
- * What is selected in a market, and what is known of it: prices (this file), the values of filters,
- * references, exchange rates, and what does not match.
+ * Reads of a market: the selected prices (this file), the values of filters, references, exchange
+ * rates, and the filter values without a match.
  */
 
 /** Returns the database. Called only if a query is needed. */
