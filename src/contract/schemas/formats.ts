@@ -221,4 +221,6 @@ export const csvColumns = (market: Market): readonly string[] => [
   ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
   'observationsLeftOut',
   'movingAverage',
+  'observes',
+  ...['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'],
 ];

@@ -237,6 +237,13 @@ export const OPTIONS = {
     needsSeries: true,
     sample: 20,
   },
+  rates: {
+    schema: word(['day', 'period-mean'], {
+      description: 'Rate of means (`observes`): of the day (default), or the mean of their period',
+    }),
+    default: 'day' as 'day' | 'period-mean',
+    example: 'day',
+  },
 } as const satisfies Readonly<Record<string, Option>>;
 
 export type OptionName = keyof typeof OPTIONS;

@@ -1,11 +1,10 @@
 import { type Outcome, refused } from '../../conversion/outcome.ts';
+import { type Segment, segmentsOf } from '../../conversion/rate-segments.ts';
 import {
+  type AppliedLegs,
   type CurrencyRates,
   hasAnyRate,
-  type Legs,
   type RateTable,
-  type Segment,
-  segmentsOf,
   withoutRates,
 } from '../../conversion/rate-table.ts';
 import { summaryDays } from '../../conversion/summary.ts';
@@ -15,7 +14,7 @@ import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Extent, PriceStretch } from '../series/ranges.ts';
-import type { PlannedPrice, RatesOfPrice, Targets } from './conversions.ts';
+import { meanOf, type PlannedPrice, type RatesOfPrice, type Targets } from './conversions.ts';
 import { ratesMissing, type Stretch, type Warning } from './warnings.ts';
 
 /**
@@ -36,12 +35,12 @@ interface RatesInUse {
 }
 
 /** The legs of a price that needs rates, and the kind of its rate table. */
-interface NeededLegs extends Legs {
+interface NeededLegs extends AppliedLegs {
   readonly kind: RateTable['kind'];
 }
 
 /** Finds the legs of a price, also if the source has no rate of one of them; null without legs. */
-function legsReader({ ratesOf, references, targets }: RatesInUse) {
+function legsReader(plan: Plan, { ratesOf, references, targets }: RatesInUse) {
   const unrated = new Map<string, CurrencyRates>();
   const legOf = (rates: RateTable | null, kind: NeededLegs['kind'], id: number) => {
     if (id === rates?.base.id) return null;
@@ -60,11 +59,11 @@ function legsReader({ ratesOf, references, targets }: RatesInUse) {
     const { currency_id: own } = price;
     if (outcome?.reason !== 'no-rate' || own === null || !targets.currency) return null;
     const [from, to] = [legOf(rates, kind, own), legOf(rates, kind, targets.currency.id)];
-    return { from, to, kind };
+    return { from, to, kind, meanOf: meanOf(plan, price) };
   };
 }
 
-/** The prices of a request in one pair of currencies. */
+/** The prices of a request that one pair of currencies converts, by day or by one period. */
 interface PairPrices {
   readonly legs: NeededLegs;
   readonly segments: readonly Segment[];
@@ -77,16 +76,17 @@ interface PairPrices {
 
 /** The prices that need rates, by their legs. */
 async function pairsOf(
+  plan: Plan,
   planned: readonly PlannedPrice[],
   inUse: RatesInUse,
 ): Promise<readonly PairPrices[]> {
-  const legsOf = legsReader(inUse);
+  const legsOf = legsReader(plan, inUse);
   const found = new Map<string, PairPrices>();
   await visited(planned, (each) => {
     const legs = legsOf(each);
     if (legs === null) return;
     // Sample rates and published ones are never the same leg.
-    const key = `${legs.kind} ${legs.from?.iso}>${legs.to?.iso}`;
+    const key = `${legs.kind} ${legs.from?.iso}>${legs.to?.iso} ${legs.meanOf}`;
     const pair: PairPrices = found.get(key) ?? {
       legs,
       segments: segmentsOf(legs),
@@ -318,7 +318,10 @@ function warningsOf(source: string, pairs: readonly PairPrices[]): Warning[] {
     if (pair === undefined || (stretches.length === 0 && hasAnyRate(leg))) return [];
     const counted = own.flatMap((each) => [...each.counted.values()]);
     const points = counted.reduce((sum, each) => sum + each.points, 0);
-    return [ratesMissing(source, leg, { points, kind: pair.legs.kind }, stretches)];
+    const means = own.some((each) => each.legs.meanOf !== null);
+    const days = own.some((each) => each.legs.meanOf === null);
+    const requested = { points, kind: pair.legs.kind, means, days };
+    return [ratesMissing(source, leg, requested, stretches)];
   });
 }
 
@@ -339,7 +342,7 @@ export async function withMissingRates(
   inUse: RatesInUse,
 ): Promise<CheckedPrices> {
   const { includeSeries, includeSummary } = plan.options;
-  const pairs = await pairsOf(planned, inUse);
+  const pairs = await pairsOf(plan, planned, inUse);
   const hasPoints = includeSeries || includeSummary;
   const unconvertible = await countPoints(reader, hasPoints ? pairs : [], plan);
   const warnings = warningsOf(inUse.source ?? '', pairs);

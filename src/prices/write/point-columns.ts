@@ -1,5 +1,5 @@
 import { NO_DAY } from '../../conversion/calendar.ts';
-import type { DecimalColumn, PointColumns } from '../../conversion/columns.ts';
+import type { DecimalColumn, FxColumns, PointColumns } from '../../conversion/columns.ts';
 
 /** Returns the values of a column in the points of a record; undefined if all are empty. */
 type ValuesOf<Values> = (points: PointColumns) => Values | undefined;
@@ -17,6 +17,10 @@ export type PointColumn =
 
 /** The text of a point; null is empty. */
 type TextValues = (index: number) => string | null;
+
+/** The rates of days; undefined without rates, and where means convert. */
+const dayRates = ({ fx }: PointColumns): FxColumns | undefined =>
+  fx === null || fx.means !== null ? undefined : fx;
 
 /**
  * The columns whose values differ between the points of a record, by name. The rows of CSV and
@@ -39,12 +43,19 @@ export const POINT_COLUMNS: Readonly<Record<string, PointColumn>> = {
     isZeroEmpty: true,
   },
   movingAverage: { kind: 'decimal', of: ({ movingAverage }) => movingAverage },
-  fxDate: { kind: 'day', of: ({ fx }) => fx?.day },
+  fxDate: { kind: 'day', of: (points) => dayRates(points)?.day },
   fxBase: {
     kind: 'text',
-    of: ({ fx }) =>
-      fx === null ? undefined : (index) => (fx.day[index] === NO_DAY ? null : fx.pair.base),
+    of: (points) => {
+      const fx = dayRates(points);
+      if (fx === undefined) return undefined;
+      return (index) => (fx.day[index] === NO_DAY ? null : fx.pair.base);
+    },
   },
-  fxFrom: { kind: 'decimal', of: ({ fx }) => fx?.from },
-  fxTo: { kind: 'decimal', of: ({ fx }) => fx?.to },
+  fxFrom: { kind: 'decimal', of: (points) => dayRates(points)?.from },
+  fxTo: { kind: 'decimal', of: (points) => dayRates(points)?.to },
+  fxMeanRate: { kind: 'decimal', of: ({ fx }) => fx?.means?.rate },
+  fxMeanFirstDate: { kind: 'day', of: ({ fx }) => fx?.means?.first },
+  fxMeanLastDate: { kind: 'day', of: ({ fx }) => (fx?.means ? fx.day : undefined) },
+  fxMeanDays: { kind: 'integer', of: ({ fx }) => fx?.means?.days, isZeroEmpty: true },
 };
