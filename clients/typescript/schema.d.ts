@@ -1329,6 +1329,8 @@ export interface components {
         readonly Service: components["schemas"]["Reference"] | null;
         /** @description The currency of the numbers; null for a payable */
         readonly PriceCurrency: components["schemas"]["Currency"] | null;
+        /** @description What a value is: that of a `day`, or the mean of the month or year of its date (`month-mean`, `year-mean`) */
+        readonly Observes: string;
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
@@ -1513,6 +1515,23 @@ export interface components {
             /** @description Units of the requested currency for one of the base, as published */
             readonly to: string;
         };
+        /** @description The mean rate that a converted mean used */
+        readonly PointMeanRate: {
+            /**
+             * Format: date
+             * @description First rate day of the period
+             */
+            readonly firstDate: string;
+            /**
+             * Format: date
+             * @description Last rate day of the period
+             */
+            readonly lastDate: string;
+            /** @description Number of rate days, all of the period */
+            readonly days: number;
+            /** @description Mean of the cross rates of these days, rounded to 10 decimals for display: units of the requested currency for one of the price’s own */
+            readonly rate: string;
+        };
         /** @description How to recompute the figures of the record by hand */
         readonly Conversion: {
             /**
@@ -1543,6 +1562,11 @@ export interface components {
             } | null;
             /** @description Source of the exchange rates */
             readonly source: string | null;
+            /**
+             * @description Present if the rates are means of a month or year
+             * @enum {string}
+             */
+            readonly rates?: "period-mean";
             /** @description Rounding rule of converted values */
             readonly rounding: string | null;
         };
@@ -1603,6 +1627,7 @@ export interface components {
             /** @description Number of corrections since */
             readonly corrections: number;
             readonly fx?: components["schemas"]["PointRates"];
+            readonly fxMean?: components["schemas"]["PointMeanRate"];
             /**
              * Format: date
              * @description First day of the period of an aggregated point
@@ -1758,6 +1783,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
         };
         /** @description The withdrawn point, or the withdrawn price */
         readonly WithdrawnValue: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
@@ -2063,6 +2089,11 @@ export interface components {
             readonly warnings?: "header" | "row";
             /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
+            /**
+             * @description Rate of means (`observes`): of the day (default), or the mean of their period
+             * @enum {string}
+             */
+            readonly rates?: "day" | "period-mean";
         };
         readonly FilterItem: string;
         /**
@@ -2179,6 +2210,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2256,6 +2288,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2335,6 +2368,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2409,6 +2443,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2484,6 +2519,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2557,6 +2593,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2629,6 +2666,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2704,6 +2742,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2777,6 +2816,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2852,6 +2892,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2928,6 +2969,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3004,6 +3046,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3074,6 +3117,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3142,6 +3186,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3210,6 +3255,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3278,6 +3324,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3346,6 +3393,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3747,6 +3795,11 @@ export interface components {
         readonly warnings: "header" | "row";
         /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
+        /**
+         * @description Rate of means (`observes`): of the day (default), or the mean of their period
+         * @example day
+         */
+        readonly rates: "day" | "period-mean";
         /**
          * @description Format of the response; overrides Accept
          * @example json
@@ -5290,6 +5343,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -5534,6 +5592,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5838,6 +5901,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6081,6 +6149,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6311,6 +6384,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6557,6 +6635,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6783,6 +6866,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7025,6 +7113,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -7253,6 +7346,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7497,6 +7595,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -7723,6 +7826,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7965,6 +8073,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8191,6 +8304,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8433,6 +8551,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8661,6 +8784,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8905,6 +9033,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9131,6 +9264,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9373,6 +9511,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9601,6 +9744,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9845,6 +9993,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -10073,6 +10226,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10317,6 +10475,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -10545,6 +10708,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10789,6 +10957,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11013,6 +11186,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11253,6 +11431,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11477,6 +11660,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11717,6 +11905,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11941,6 +12134,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12181,6 +12379,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -12405,6 +12608,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12645,6 +12853,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -12869,6 +13082,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13108,6 +13326,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13375,7 +13598,8 @@ export interface operations {
                      *             "priceType": {
                      *               "id": "a19fcdc0-ee33-5583-aa84-b6df3b248d79",
                      *               "name": "Price"
-                     *             }
+                     *             },
+                     *             "observes": "day"
                      *           }
                      *         },
                      *         {
@@ -13406,7 +13630,7 @@ export interface operations {
                      */
                     readonly "application/json": components["schemas"]["ChangePage"];
                     /**
-                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"}}}
+                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day"}}
                      *     {"seq":"k3f9a1w2c7xe.5120","operation":"corrected","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":"2026-06-30","before":{"low":18700,"mid":18800,"high":18900,"publishedAt":"2026-06-30T16:00:00Z","corrections":0},"after":{"low":18700,"mid":18800.5,"high":18900,"publishedAt":"2026-07-01T16:00:00Z","corrections":1}}
                      */
                     readonly "application/x-ndjson": components["schemas"]["ChangeLines"];
