@@ -1351,6 +1351,8 @@ export interface components {
         readonly Service: components["schemas"]["Reference"] | null;
         /** @description The currency of the numbers; null for a payable */
         readonly PriceCurrency: components["schemas"]["Currency"] | null;
+        /** @description What a value is: that of a `day`, or the mean of the month or year of its date (`month-mean`, `year-mean`) */
+        readonly Observes: string;
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
@@ -1535,6 +1537,23 @@ export interface components {
             /** @description Units of the requested currency for one of the base, as published */
             readonly to: string;
         };
+        /** @description The mean rate that a converted mean used */
+        readonly PointMeanRate: {
+            /**
+             * Format: date
+             * @description First rate day of the period
+             */
+            readonly firstDate: string;
+            /**
+             * Format: date
+             * @description Last rate day of the period
+             */
+            readonly lastDate: string;
+            /** @description Number of rate days, all of the period */
+            readonly days: number;
+            /** @description Mean of the cross rates of these days, rounded to 10 decimals for display: units of the requested currency for one of the price’s own */
+            readonly rate: string;
+        };
         /** @description How to recompute the figures of the record by hand */
         readonly Conversion: {
             /**
@@ -1565,6 +1584,11 @@ export interface components {
             } | null;
             /** @description Source of the exchange rates */
             readonly source: string | null;
+            /**
+             * @description Present if the rates are means of a month or year
+             * @enum {string}
+             */
+            readonly rates?: "period-mean";
             /** @description Rounding rule of converted values */
             readonly rounding: string | null;
         };
@@ -1625,6 +1649,7 @@ export interface components {
             /** @description Number of corrections since */
             readonly corrections: number;
             readonly fx?: components["schemas"]["PointRates"];
+            readonly fxMean?: components["schemas"]["PointMeanRate"];
             /**
              * Format: date
              * @description First day of the period of an aggregated point
@@ -1780,6 +1805,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
         };
         /** @description The withdrawn point, or the withdrawn price */
         readonly WithdrawnValue: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
@@ -2402,6 +2428,11 @@ export interface components {
             readonly warnings?: "header" | "row";
             /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
+            /**
+             * @description Rate of means (`observes`): of the day (default), or the mean of their period
+             * @enum {string}
+             */
+            readonly rates?: "day" | "period-mean";
         };
         readonly FilterItem: string;
         /**
@@ -2518,6 +2549,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2595,6 +2627,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2674,6 +2707,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2748,6 +2782,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2823,6 +2858,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2896,6 +2932,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2968,6 +3005,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3043,6 +3081,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3116,6 +3155,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3191,6 +3231,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3267,6 +3308,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3343,6 +3385,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3413,6 +3456,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3481,6 +3525,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3549,6 +3594,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3617,6 +3663,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3685,6 +3732,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -4086,6 +4134,11 @@ export interface components {
         readonly warnings: "header" | "row";
         /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
+        /**
+         * @description Rate of means (`observes`): of the day (default), or the mean of their period
+         * @example day
+         */
+        readonly rates: "day" | "period-mean";
         /**
          * @description Format of the response; overrides Accept
          * @example json
@@ -5629,6 +5682,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -5873,6 +5931,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6177,6 +6240,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6420,6 +6488,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6650,6 +6723,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6896,6 +6974,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -7122,6 +7205,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7364,6 +7452,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -7592,6 +7685,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7836,6 +7934,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8062,6 +8165,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8304,6 +8412,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8530,6 +8643,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8772,6 +8890,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9000,6 +9123,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9244,6 +9372,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9470,6 +9603,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9712,6 +9850,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9940,6 +10083,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10184,6 +10332,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -10412,6 +10565,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10656,6 +10814,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -10884,6 +11047,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11128,6 +11296,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11352,6 +11525,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11592,6 +11770,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11816,6 +11999,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12056,6 +12244,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -12280,6 +12473,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12520,6 +12718,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -12744,6 +12947,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12984,6 +13192,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -13208,6 +13421,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13447,6 +13665,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13934,7 +14157,8 @@ export interface operations {
                      *             "priceType": {
                      *               "id": "a19fcdc0-ee33-5583-aa84-b6df3b248d79",
                      *               "name": "Price"
-                     *             }
+                     *             },
+                     *             "observes": "day"
                      *           }
                      *         },
                      *         {
@@ -13965,7 +14189,7 @@ export interface operations {
                      */
                     readonly "application/json": components["schemas"]["ChangePage"];
                     /**
-                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"}}}
+                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day"}}
                      *     {"seq":"k3f9a1w2c7xe.5120","operation":"corrected","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":"2026-06-30","before":{"low":18700,"mid":18800,"high":18900,"publishedAt":"2026-06-30T16:00:00Z","corrections":0},"after":{"low":18700,"mid":18800.5,"high":18900,"publishedAt":"2026-07-01T16:00:00Z","corrections":1}}
                      */
                     readonly "application/x-ndjson": components["schemas"]["ChangeLines"];

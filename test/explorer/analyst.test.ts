@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
-import { explorerOn, settled } from '../support/process/explorer.ts';
+import { explorerOn, RECORD_WRITTEN, settled, words } from '../support/process/explorer.ts';
 import { unfold, walk } from '../support/process/explorer-walk.ts';
 
 const database = await testDatabase(t, { seeded: true });
@@ -40,8 +40,6 @@ await commit(database.pool, async (client) => {
 });
 
 const explorer = await explorerOn(t, database);
-
-const words = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
 /** The first load of the service. */
 const FIRST = String(
@@ -120,17 +118,9 @@ t.test(
   },
 );
 
-/** Records the texts that the page writes on any canvas. */
-const RECORD = `globalThis.written = [];
-  const { fillText } = CanvasRenderingContext2D.prototype;
-  CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
-    written.push(text);
-    return fillText.call(this, text, ...others);
-  };`;
-
 t.test('each of two axes names its prices', async (t) => {
   const { page, show } = await explorer.open(t);
-  await page.addInitScript(RECORD);
+  await page.addInitScript(RECORD_WRITTEN);
   await show('price=nickel/CP-NI-0001&price=nickel/CP-NI-0003&price=nickel/CP-NI-0011');
   const texts = (await page.evaluate('written')) as string[];
   t.ok(texts.includes('USD/t: CP-NI-0001, CP-NI-0003'));
@@ -277,6 +267,43 @@ t.test(
   },
 );
 
+t.test('on a phone the filters of a market are one line until they are opened', async (t) => {
+  const { page, show } = await explorer.open(t, { viewport: { width: 390, height: 844 } });
+  await show('market=nickel&regions=Europe');
+  const filters = page.locator('.filters');
+  const box = await filters.boundingBox();
+  t.ok(Number(box?.height) <= 64, `${box?.height} px`);
+  t.equal(words(await filters.innerText()), 'Filters: Europe');
+  const first = await page.locator('.list tbody tr').first().boundingBox();
+  t.ok(Number(first?.y) + Number(first?.height) <= 844, 'a price is on the screen');
+  await unfold(page);
+  await page.locator('summary', { hasText: 'Regions' }).waitFor();
+  t.ok(await page.getByLabel('Europe').isVisible(), 'a filter in use is open');
+  await filters.getByRole('button', { name: 'Clear' }).click();
+  await page.waitForURL(/#market=nickel$/);
+});
+
+t.test('on a phone no line break divides a day or an instant', async (t) => {
+  const { page, show } = await explorer.open(t, { viewport: { width: 390, height: 844 } });
+  const divided = `[...document.querySelectorAll('.day')].map((each) =>
+    [each.textContent, each.getClientRects().length])`;
+  for (const view of [
+    'price=nickel/CP-NI-0001&price=nickel/CP-NI-0003&currency=EUR&average=month',
+    'code=CP-NI-0003&market=nickel',
+    'price=nickel/CP-NI-0001&from=1999-01-01&to=1999-02-01',
+  ]) {
+    await show(view);
+    const days = (await page.evaluate(divided)) as [string, number][];
+    t.ok(days.length > 1, view);
+    t.same([...new Set(days.map(([, lines]) => lines))], [1], view);
+  }
+  await show('price=nickel/CP-NI-0001&currency=EUR');
+  const texts = await page.locator('.points tbody tr').first().locator('.day').allInnerTexts();
+  t.equal(texts.length, 2);
+  t.match(texts[0], /^2026-06-\d\d$/);
+  t.match(texts[1], /^2026-06-30T\d\d:\d\d:\d\dZ$/);
+});
+
 t.test('no column of a table is cut on a phone', async (t) => {
   const visit = await explorer.open(t, { viewport: { width: 390, height: 844 } });
   const cut = async (name: string, page: Page): Promise<void> => {
@@ -392,6 +419,13 @@ t.test('the help is on every page, and its pages are those documents', async (t)
   ] as const) {
     await menu.getByRole('link', { name }).click();
     await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+    const boxes = await Promise.all(
+      (await menu.getByRole('link').all()).map((link) => link.boundingBox()),
+    );
+    for (const [at, box] of boxes.slice(1).entries()) {
+      const before = boxes[at];
+      t.ok(Number(box?.x) > Number(before?.x) + Number(before?.width) + 5, 'links are apart');
+    }
     const links = (await page.evaluate(`[...document.querySelectorAll('main a')].map((link) =>
       [link.href, link.pathname !== location.pathname || link.hash === '' ||
         document.getElementById(link.hash.slice(1)) !== null])`)) as [string, boolean][];
