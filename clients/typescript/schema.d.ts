@@ -1141,9 +1141,7 @@ export interface paths {
         readonly put?: never;
         /**
          * Calculate what a contract pays
-         * @description Computes a formula over named inputs exactly, at one revision of the data: a price or payable over a period, an exchange rate over a period, or a number of yours. The answer has a receipt from which every figure can be recomputed, and a status: nothing is final while sessions may still come.
-         *
-         *     The scope of every market that an input belongs to is needed. A percentage counts as hundredths: a payable of 73 is 0.73 in a formula. Every number has a unit, and a sum of different units is rejected; masses are not checked to be of the same metal.
+         * @description A formula over prices, payables and exchange rates of periods and numbers of yours, exact, at one revision. It needs the scope of each market that an input belongs to. A percentage counts as hundredths; units are checked. The receipt recomputes every figure.
          */
         readonly post: operations["calculate"];
         readonly delete?: never;
@@ -2012,222 +2010,123 @@ export interface components {
             /** @description The best match first */
             readonly data: readonly components["schemas"]["SearchResult"][];
         };
+        /** @description Roundings within an input; none by default */
+        readonly InputRounding: {
+            /** @description Of each converted session */
+            readonly session?: number;
+            /** @description Of the input */
+            readonly average?: number;
+            /**
+             * @description Default `half-even`; ties of `half-up` and `up` go away from zero
+             * @enum {string}
+             */
+            readonly mode?: "half-even" | "half-up" | "down" | "up";
+        };
         /** @description A price or payable over a period */
         readonly PriceInput: {
-            /** @description Code of a price */
             readonly code: string;
+            /** @description `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1` */
+            readonly period?: string;
             /**
              * @description Default `mid`
              * @enum {string}
              */
             readonly side?: "low" | "mid" | "high";
             /**
-             * @description Days, or sessions: `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`
-             * @example M-1
-             */
-            readonly period?: string;
-            /**
-             * @description Of the sessions of the period; default `average`
+             * @description Default `average`
              * @enum {string}
              */
             readonly statistic?: "average" | "first" | "last" | "min" | "max";
-            /** @description ISO 4217 code: converts each session at its own day */
+            /** @description ISO 4217: converts each session at its own day */
             readonly currency?: string;
-            /** @description Id, name or symbol of a unit: converts each session */
+            /** @description Id, name or symbol */
             readonly unitOfMeasure?: string;
-            /**
-             * @description Default `as-published`; `exclude` is rejected where no VAT rate is known
-             * @enum {string}
-             */
+            /** @enum {string} */
             readonly vat?: "as-published" | "exclude";
-            /**
-             * @description The average of the mid; the second is the middle of both rounded averages
-             * @enum {string}
-             */
+            /** @enum {string} */
             readonly method?: "mean-of-mids" | "mid-of-rounded-averages";
-            /** @description Roundings within the input; none by default */
-            readonly rounding?: {
-                /** @description Decimals of each converted session */
-                readonly session?: number;
-                /** @description Decimals of the input */
-                readonly average?: number;
-                /**
-                 * @description Rounding of a number between two neighbours: `half-even` (default), `half-up` with ties away from zero, `down` towards zero, `up` away from zero
-                 * @enum {string}
-                 */
-                readonly mode?: "half-even" | "half-up" | "down" | "up";
-            };
+            readonly rounding?: components["schemas"]["InputRounding"];
         };
-        /** @description The mean exchange rate of all rate days of a period */
+        /** @description The mean of all rate days of a period */
         readonly RateInput: {
-            /** @description Units of a currency for one of another, such as `CNY/USD` */
+            /** @description Such as `CNY/USD`: yuan for one dollar */
             readonly rate: string;
-            /**
-             * @description Days, or sessions: `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`
-             * @example M-1
-             */
+            /** @description `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1` */
             readonly period?: string;
         };
-        /** @description A number of the caller: an assay, charge or agreed factor */
+        /** @description A number of the caller */
         readonly NumberInput: {
             /** @description A decimal */
             readonly value: string;
-            /** @description `%` for hundredths, `1` (default), or a product or quotient such as `USD/t` */
+            /** @description `%`, `1` (default), or a product or quotient: `USD/t` */
             readonly unit?: string;
-            /** @description Repeated in the receipt */
             readonly note?: string;
         };
-        readonly CalculationInput: components["schemas"]["PriceInput"] | components["schemas"]["RateInput"] | components["schemas"]["NumberInput"];
-        /** @description The first days of months, quarters or years; at most 400 */
+        /** @description First days of periods, at most 400 */
         readonly Anchors: {
-            /** @description First month, `YYYY-MM` */
+            /** @description `YYYY-MM` */
             readonly from: string;
-            /** @description Last month, `YYYY-MM` */
             readonly to: string;
             /** @enum {string} */
             readonly every: "month" | "quarter" | "year";
         };
         readonly ResultRules: {
-            /** @description The unit that the result must have */
+            /** @description Another unit is rejected */
             readonly unit?: string;
-            /** @description Decimals of `value`; default 6 significant digits, at least 2 decimals */
+            /** @description Default 6 significant digits, at least 2 decimals */
             readonly decimals?: number;
             /**
-             * @description Rounding of a number between two neighbours: `half-even` (default), `half-up` with ties away from zero, `down` towards zero, `up` away from zero
+             * @description Default `half-even`; ties of `half-up` and `up` go away from zero
              * @enum {string}
              */
             readonly mode?: "half-even" | "half-up" | "down" | "up";
         };
+        readonly CalculationInput: components["schemas"]["PriceInput"] | components["schemas"]["RateInput"] | components["schemas"]["NumberInput"];
         readonly CalculationOptions: {
-            /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
-            readonly revision?: string;
-            /**
-             * Format: date-time
-             * @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load
-             */
-            readonly asOf?: string;
-            /** @description Numbers as JSON strings; false by default */
+            readonly revision?: string | null;
+            readonly asOf?: string | null;
             readonly decimalsAsText?: boolean;
-            /** @description False omits inputs and steps; true by default */
+            /** @description False omits inputs and steps */
             readonly receipt?: boolean;
         };
-        /** @description A formula over named inputs */
-        readonly FormulaCalculation: {
-            /** @description Numbers, names of inputs, `+ - * / ( )`, `min`, `max`, `abs`, `round(x, n)`, `step(x, [[limit, value]])`, `if(a < b, x, y)`; without it, the only input */
+        /** @description A formula over `inputs`, or a short form with the members of a price input: `average`, or `convertBasis` with `code` */
+        readonly CalculationRequest: {
+            /** @description Of the inputs; without it, the only input */
             readonly formula?: string;
-            /** @description By name: a letter, and up to 31 letters, digits and `_` */
-            readonly inputs: {
+            readonly inputs?: {
                 readonly [key: string]: components["schemas"]["CalculationInput"];
             };
-            /** @description The day that relative periods count from, or a series of days */
-            readonly anchor?: string | components["schemas"]["Anchors"];
-            readonly result?: components["schemas"]["ResultRules"];
-            readonly options?: components["schemas"]["CalculationOptions"];
-        };
-        /** @description Short form: one price input */
-        readonly AverageCalculation: {
-            /** @description Code of a price */
-            readonly average: string;
+            readonly average?: string;
+            /** @description `LCE`, or a contained metal such as `Co` */
+            readonly convertBasis?: string;
+            readonly code?: string;
+            /** @description `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1` */
+            readonly period?: string;
             /**
              * @description Default `mid`
              * @enum {string}
              */
             readonly side?: "low" | "mid" | "high";
             /**
-             * @description Days, or sessions: `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`
-             * @example M-1
-             */
-            readonly period?: string;
-            /**
-             * @description Of the sessions of the period; default `average`
+             * @description Default `average`
              * @enum {string}
              */
             readonly statistic?: "average" | "first" | "last" | "min" | "max";
-            /** @description ISO 4217 code: converts each session at its own day */
+            /** @description ISO 4217: converts each session at its own day */
             readonly currency?: string;
-            /** @description Id, name or symbol of a unit: converts each session */
+            /** @description Id, name or symbol */
             readonly unitOfMeasure?: string;
-            /**
-             * @description Default `as-published`; `exclude` is rejected where no VAT rate is known
-             * @enum {string}
-             */
+            /** @enum {string} */
             readonly vat?: "as-published" | "exclude";
-            /**
-             * @description The average of the mid; the second is the middle of both rounded averages
-             * @enum {string}
-             */
+            /** @enum {string} */
             readonly method?: "mean-of-mids" | "mid-of-rounded-averages";
-            /** @description Roundings within the input; none by default */
-            readonly rounding?: {
-                /** @description Decimals of each converted session */
-                readonly session?: number;
-                /** @description Decimals of the input */
-                readonly average?: number;
-                /**
-                 * @description Rounding of a number between two neighbours: `half-even` (default), `half-up` with ties away from zero, `down` towards zero, `up` away from zero
-                 * @enum {string}
-                 */
-                readonly mode?: "half-even" | "half-up" | "down" | "up";
-            };
-            /** @description The day that relative periods count from, or a series of days */
+            readonly rounding?: components["schemas"]["InputRounding"];
+            /** @description The day that relative periods count from */
             readonly anchor?: string | components["schemas"]["Anchors"];
             readonly result?: components["schemas"]["ResultRules"];
             readonly options?: components["schemas"]["CalculationOptions"];
         };
-        /** @description Short form: a price per tonne of a compound as one of a contained metal or LCE */
-        readonly BasisCalculation: {
-            /** @description `LCE` for lithium carbonate equivalent, or a metal such as `Co` */
-            readonly convertBasis: string;
-            /** @description Code of a price */
-            readonly code: string;
-            /**
-             * @description Default `mid`
-             * @enum {string}
-             */
-            readonly side?: "low" | "mid" | "high";
-            /**
-             * @description Days, or sessions: `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`
-             * @example M-1
-             */
-            readonly period?: string;
-            /**
-             * @description Of the sessions of the period; default `average`
-             * @enum {string}
-             */
-            readonly statistic?: "average" | "first" | "last" | "min" | "max";
-            /** @description ISO 4217 code: converts each session at its own day */
-            readonly currency?: string;
-            /** @description Id, name or symbol of a unit: converts each session */
-            readonly unitOfMeasure?: string;
-            /**
-             * @description Default `as-published`; `exclude` is rejected where no VAT rate is known
-             * @enum {string}
-             */
-            readonly vat?: "as-published" | "exclude";
-            /**
-             * @description The average of the mid; the second is the middle of both rounded averages
-             * @enum {string}
-             */
-            readonly method?: "mean-of-mids" | "mid-of-rounded-averages";
-            /** @description Roundings within the input; none by default */
-            readonly rounding?: {
-                /** @description Decimals of each converted session */
-                readonly session?: number;
-                /** @description Decimals of the input */
-                readonly average?: number;
-                /**
-                 * @description Rounding of a number between two neighbours: `half-even` (default), `half-up` with ties away from zero, `down` towards zero, `up` away from zero
-                 * @enum {string}
-                 */
-                readonly mode?: "half-even" | "half-up" | "down" | "up";
-            };
-            /** @description The day that relative periods count from, or a series of days */
-            readonly anchor?: string | components["schemas"]["Anchors"];
-            readonly result?: components["schemas"]["ResultRules"];
-            readonly options?: components["schemas"]["CalculationOptions"];
-        };
-        readonly CalculationRequest: components["schemas"]["FormulaCalculation"] | components["schemas"]["AverageCalculation"] | components["schemas"]["BasisCalculation"];
-        /** @description A session of an input, as published */
+        /** @description A session as published, and the rates of its day */
         readonly Session: {
             /**
              * Format: date
@@ -2241,16 +2140,16 @@ export interface components {
             readonly vat: string | null;
             readonly substituteFor: string | null;
         };
-        /** @description An input: what it is computed from, and its value */
+        /** @description An input: what its value is computed from */
         readonly InputReceipt: {
-            readonly code?: components["schemas"]["PriceCode"];
-            readonly rate?: string;
-            readonly name?: string;
-            readonly side?: string;
-            readonly period?: string;
+            readonly code?: string | null;
+            readonly rate?: string | null;
+            readonly name?: string | null;
+            readonly side?: string | null;
+            readonly period?: string | null;
             readonly from?: string | null;
             readonly to?: string | null;
-            readonly statistic?: string;
+            readonly statistic?: string | null;
             readonly method?: string | null;
             readonly rounding?: {
                 readonly session: number | null;
@@ -2260,38 +2159,23 @@ export interface components {
             readonly value: components["schemas"]["Decimal"] | null;
             readonly exact: string | null;
             readonly unit: string;
-            /** @description Sessions that were used */
             readonly observations?: number;
             readonly unitFactor?: {
-                /** @description Multiplied */
                 readonly multiply: string;
-                /** @description Divided */
                 readonly divide: string;
             } | null;
             readonly source?: string | null;
             readonly sessions?: readonly components["schemas"]["Session"][];
-            /** @description Due days that were not used */
             readonly notUsed?: readonly {
-                /**
-                 * Format: date
-                 * @description A day of the period
-                 */
                 readonly date: string;
                 readonly why: string;
                 readonly name: string | null;
             }[];
             readonly note?: string | null;
         };
-        /** @description An operation of the formula */
-        readonly CalculationStep: {
-            readonly text: string;
-            readonly exact: string | null;
-            readonly unit: string;
-        };
-        /** @description Why a result is not final */
         readonly CalculationReason: {
             readonly code: string;
-            /** @description Name of the input */
+            /** @description Its name */
             readonly input: string;
             readonly detail: string;
         };
@@ -2301,23 +2185,27 @@ export interface components {
             readonly value: components["schemas"]["Decimal"] | null;
             readonly exact: string | null;
             readonly unit: string;
-            /** @description `final`: nothing more can come. `provisional`: a period is not over. `unverified`: no calendar says which sessions were due */
+            /** @description `unverified`: no calendar says which sessions were due */
             readonly status: string;
+            /** @description Why it is not final */
             readonly reasons: readonly components["schemas"]["CalculationReason"][];
             readonly formula: string;
             readonly inputs?: {
                 readonly [key: string]: components["schemas"]["InputReceipt"];
             };
-            readonly steps?: readonly components["schemas"]["CalculationStep"][];
+            readonly steps?: readonly {
+                readonly text: string;
+                readonly exact: string;
+                readonly unit: string;
+            }[];
             readonly rounding: string;
         };
         readonly CalculationAnswer: {
             readonly $metadata: {
-                /** @description Revision of the data that was read, opaque */
                 readonly revision: string;
                 /**
                  * Format: date-time
-                 * @description Commit time of that revision
+                 * @description Commit time of the revision
                  * @example 2026-03-05T16:00:00Z
                  */
                 readonly asOf: string;
@@ -2399,20 +2287,20 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load
+             * @description Reads the data as known at this instant (RFC 3339), not in the future
              */
             readonly asOf?: string;
-            /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+            /** @description Reads an earlier $metadata.revision; not with asOf */
             readonly revision?: string;
             /** @description Maximum number of records on a page; default all */
             readonly limit?: number;
-            /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+            /** @description The `nextCursor` of the previous page */
             readonly cursor?: string;
             /** @description Rejects values that match nothing; false by default */
             readonly strict?: boolean;
             /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
             readonly lastObservations?: number;
-            /** @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default */
+            /** @description Writes decimals of points, summaries and rows as JSON strings; false by default */
             readonly decimalsAsText?: boolean;
             /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
             readonly columns?: string;
@@ -4094,16 +3982,16 @@ export interface components {
          * @example month:average
          */
         readonly aggregate: string;
-        /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+        /** @description Reads the data as known at this instant (RFC 3339), not in the future */
         readonly asOf: string;
-        /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+        /** @description Reads an earlier $metadata.revision; not with asOf */
         readonly revision: string;
         /**
          * @description Maximum number of records on a page; default all
          * @example 100
          */
         readonly limit: number;
-        /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+        /** @description The `nextCursor` of the previous page */
         readonly cursor: string;
         /**
          * @description Rejects values that match nothing; false by default
@@ -4116,7 +4004,7 @@ export interface components {
          */
         readonly lastObservations: number;
         /**
-         * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+         * @description Writes decimals of points, summaries and rows as JSON strings; false by default
          * @example false
          */
         readonly decimalsAsText: boolean;
@@ -5641,16 +5529,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -5663,7 +5551,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -5891,16 +5779,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -5913,7 +5801,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -6199,16 +6087,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -6221,7 +6109,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -6447,16 +6335,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -6469,7 +6357,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -6683,16 +6571,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -6705,7 +6593,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -6933,16 +6821,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -6955,7 +6843,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7165,16 +7053,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -7187,7 +7075,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7411,16 +7299,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -7433,7 +7321,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7645,16 +7533,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -7667,7 +7555,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -7893,16 +7781,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -7915,7 +7803,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -8125,16 +8013,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -8147,7 +8035,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -8371,16 +8259,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -8393,7 +8281,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -8603,16 +8491,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -8625,7 +8513,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -8849,16 +8737,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -8871,7 +8759,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -9083,16 +8971,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -9105,7 +8993,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -9331,16 +9219,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -9353,7 +9241,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -9563,16 +9451,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -9585,7 +9473,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -9809,16 +9697,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -9831,7 +9719,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10043,16 +9931,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -10065,7 +9953,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10291,16 +10179,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -10313,7 +10201,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10525,16 +10413,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -10547,7 +10435,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -10773,16 +10661,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -10795,7 +10683,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11007,16 +10895,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -11029,7 +10917,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11255,16 +11143,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -11277,7 +11165,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11485,16 +11373,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -11507,7 +11395,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11729,16 +11617,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -11751,7 +11639,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -11959,16 +11847,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -11981,7 +11869,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -12203,16 +12091,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -12225,7 +12113,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -12433,16 +12321,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -12455,7 +12343,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -12677,16 +12565,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -12699,7 +12587,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -12907,16 +12795,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -12929,7 +12817,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -13151,16 +13039,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -13173,7 +13061,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -13381,16 +13269,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -13403,7 +13291,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -13625,16 +13513,16 @@ export interface operations {
                  * @example month:average
                  */
                 readonly aggregate?: components["parameters"]["aggregate"];
-                /** @description Reads the data as known at this instant (RFC 3339), not in the future; there are no records before the first load */
+                /** @description Reads the data as known at this instant (RFC 3339), not in the future */
                 readonly asOf?: components["parameters"]["asOf"];
-                /** @description Reads an earlier $metadata.revision; cannot be combined with asOf */
+                /** @description Reads an earlier $metadata.revision; not with asOf */
                 readonly revision?: components["parameters"]["revision"];
                 /**
                  * @description Maximum number of records on a page; default all
                  * @example 100
                  */
                 readonly limit?: components["parameters"]["limit"];
-                /** @description The `nextCursor` of the previous page; continues after it, at its revision */
+                /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
                  * @description Rejects values that match nothing; false by default
@@ -13647,7 +13535,7 @@ export interface operations {
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
@@ -13818,32 +13706,6 @@ export interface operations {
         };
         readonly requestBody: {
             readonly content: {
-                /**
-                 * @example {
-                 *       "formula": "payable * nickel * content",
-                 *       "inputs": {
-                 *         "payable": {
-                 *           "code": "CP-RC-0001",
-                 *           "side": "low",
-                 *           "period": "S"
-                 *         },
-                 *         "nickel": {
-                 *           "code": "CP-NI-0001",
-                 *           "period": "3S"
-                 *         },
-                 *         "content": {
-                 *           "value": "18",
-                 *           "unit": "%",
-                 *           "note": "assay 4711"
-                 *         }
-                 *       },
-                 *       "anchor": "2026-06-24",
-                 *       "result": {
-                 *         "unit": "USD/t",
-                 *         "decimals": 2
-                 *       }
-                 *     }
-                 */
                 readonly "application/json": components["schemas"]["CalculationRequest"];
             };
         };
@@ -13877,82 +13739,36 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "anchor": "2026-06-24",
-                     *           "value": 2418.88,
-                     *           "exact": "2418.885",
+                     *           "value": 3283.2,
+                     *           "exact": "3283.2",
                      *           "unit": "USD/t",
                      *           "status": "unverified",
                      *           "reasons": [
-                     *             {
-                     *               "code": "calendar_unknown",
-                     *               "input": "payable",
-                     *               "detail": "No calendar says on which days this price is due"
-                     *             },
                      *             {
                      *               "code": "calendar_unknown",
                      *               "input": "nickel",
                      *               "detail": "No calendar says on which days this price is due"
                      *             }
                      *           ],
-                     *           "formula": "payable * nickel * content",
+                     *           "formula": "nickel * content",
                      *           "inputs": {
-                     *             "payable": {
-                     *               "code": "CP-RC-0001",
-                     *               "name": "Black mass NMC, nickel payable, CIF South Korea",
-                     *               "side": "low",
-                     *               "period": "S",
-                     *               "from": "2026-06-18",
-                     *               "to": "2026-06-18",
-                     *               "statistic": "average",
-                     *               "method": null,
-                     *               "rounding": null,
-                     *               "value": 0.735,
-                     *               "exact": "0.735",
-                     *               "unit": "1",
-                     *               "observations": 1,
-                     *               "unitFactor": null,
-                     *               "source": null,
-                     *               "sessions": [
-                     *                 {
-                     *                   "date": "2026-06-18",
-                     *                   "published": 73.5,
-                     *                   "fx": null,
-                     *                   "vat": null,
-                     *                   "substituteFor": null
-                     *                 }
-                     *               ],
-                     *               "notUsed": []
-                     *             },
                      *             "nickel": {
                      *               "code": "CP-NI-0001",
                      *               "name": "Nickel metal, exchange cash, London",
                      *               "side": "mid",
-                     *               "period": "3S",
-                     *               "from": "2026-06-22",
+                     *               "period": "S",
+                     *               "from": "2026-06-24",
                      *               "to": "2026-06-24",
                      *               "statistic": "average",
                      *               "method": "mean-of-mids",
                      *               "rounding": null,
-                     *               "value": 18283.33,
-                     *               "exact": "54850/3",
+                     *               "value": 18240,
+                     *               "exact": "18240",
                      *               "unit": "USD/t",
-                     *               "observations": 3,
+                     *               "observations": 1,
                      *               "unitFactor": null,
                      *               "source": null,
                      *               "sessions": [
-                     *                 {
-                     *                   "date": "2026-06-22",
-                     *                   "published": 18160,
-                     *                   "fx": null,
-                     *                   "vat": null,
-                     *                   "substituteFor": null
-                     *                 },
-                     *                 {
-                     *                   "date": "2026-06-23",
-                     *                   "published": 18450,
-                     *                   "fx": null,
-                     *                   "vat": null,
-                     *                   "substituteFor": null
-                     *                 },
                      *                 {
                      *                   "date": "2026-06-24",
                      *                   "published": 18240,
@@ -13967,33 +13783,28 @@ export interface operations {
                      *               "value": 0.18,
                      *               "exact": "0.18",
                      *               "unit": "1",
-                     *               "note": "assay 4711"
+                     *               "note": null
                      *             }
                      *           },
                      *           "steps": [
                      *             {
-                     *               "text": "payable * nickel",
-                     *               "exact": "13438.25",
-                     *               "unit": "USD/t"
-                     *             },
-                     *             {
-                     *               "text": "payable * nickel * content",
-                     *               "exact": "2418.885",
+                     *               "text": "nickel * content",
+                     *               "exact": "3283.2",
                      *               "unit": "USD/t"
                      *             }
                      *           ],
-                     *           "rounding": "half-even, 2 decimals"
+                     *           "rounding": "half-even, 6 significant, at least 2 decimals"
                      *         }
                      *       ]
                      *     }
                      */
                     readonly "application/json": components["schemas"]["CalculationAnswer"];
                     /**
-                     * @example anchor,value,unit,status,payable,payable.observations,nickel,nickel.observations,content,content.observations
-                     *     2026-06-24,2418.88,USD/t,unverified,0.735,1,18283.33,3,0.18,
+                     * @example anchor,value,unit,status,nickel,nickel.observations,content,content.observations
+                     *     2026-06-24,3283.2,USD/t,unverified,18240,1,0.18,
                      */
                     readonly "text/csv": components["schemas"]["CalculationCsv"];
-                    /** @example {"anchor":"2026-06-24","value":2418.88,"exact":"2418.885","unit":"USD/t","status":"unverified","reasons":[{"code":"calendar_unknown","input":"payable","detail":"No calendar says on which days this price is due"},{"code":"calendar_unknown","input":"nickel","detail":"No calendar says on which days this price is due"}],"formula":"payable * nickel * content","inputs":{"payable":{"code":"CP-RC-0001","name":"Black mass NMC, nickel payable, CIF South Korea","side":"low","period":"S","from":"2026-06-18","to":"2026-06-18","statistic":"average","method":null,"rounding":null,"value":0.735,"exact":"0.735","unit":"1","observations":1,"unitFactor":null,"source":null,"sessions":[{"date":"2026-06-18","published":73.5,"fx":null,"vat":null,"substituteFor":null}],"notUsed":[]},"nickel":{"code":"CP-NI-0001","name":"Nickel metal, exchange cash, London","side":"mid","period":"3S","from":"2026-06-22","to":"2026-06-24","statistic":"average","method":"mean-of-mids","rounding":null,"value":18283.33,"exact":"54850/3","unit":"USD/t","observations":3,"unitFactor":null,"source":null,"sessions":[{"date":"2026-06-22","published":18160,"fx":null,"vat":null,"substituteFor":null},{"date":"2026-06-23","published":18450,"fx":null,"vat":null,"substituteFor":null},{"date":"2026-06-24","published":18240,"fx":null,"vat":null,"substituteFor":null}],"notUsed":[]},"content":{"value":0.18,"exact":"0.18","unit":"1","note":"assay 4711"}},"steps":[{"text":"payable * nickel","exact":"13438.25","unit":"USD/t"},{"text":"payable * nickel * content","exact":"2418.885","unit":"USD/t"}],"rounding":"half-even, 2 decimals"} */
+                    /** @example {"anchor":"2026-06-24","value":3283.2,"exact":"3283.2","unit":"USD/t","status":"unverified","reasons":[{"code":"calendar_unknown","input":"nickel","detail":"No calendar says on which days this price is due"}],"formula":"nickel * content","inputs":{"nickel":{"code":"CP-NI-0001","name":"Nickel metal, exchange cash, London","side":"mid","period":"S","from":"2026-06-24","to":"2026-06-24","statistic":"average","method":"mean-of-mids","rounding":null,"value":18240,"exact":"18240","unit":"USD/t","observations":1,"unitFactor":null,"source":null,"sessions":[{"date":"2026-06-24","published":18240,"fx":null,"vat":null,"substituteFor":null}],"notUsed":[]},"content":{"value":0.18,"exact":"0.18","unit":"1","note":null}},"steps":[{"text":"nickel * content","exact":"3283.2","unit":"USD/t"}],"rounding":"half-even, 6 significant, at least 2 decimals"} */
                     readonly "application/x-ndjson": components["schemas"]["CalculationLines"];
                 };
             };

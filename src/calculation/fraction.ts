@@ -89,8 +89,9 @@ export const extreme = (values: readonly Rational[], sign: 1 | -1): Rational =>
   values.reduce((best, each) => (sign * compare(each, best) < 0 ? each : best));
 
 /**
- * Where a number between two neighbours goes. `half-even`: to the nearer, in a tie to the even digit. `half-up`: to the nearer, in a tie away
- * from zero. `down`: towards zero. `up`: away from zero.
+ * Where a number between two neighbours goes. `half-even`: to the nearer, in a tie to the even
+ * digit. `half-up`: to the nearer, in a tie away from zero. `down`: towards zero. `up`: away from
+ * zero.
  */
 export type RoundingMode = 'half-even' | 'half-up' | 'down' | 'up';
 

@@ -34,8 +34,8 @@ function refusalLines(): string[] {
 const AUTHENTICATION = [
   'Send an API key in the header `x-api-key`, or a JWT as `Authorization: Bearer`: one of them,',
   'never in an address. Each market has the scope `prices:<market>`;',
-  `${code(ALL_MARKETS)} grants access to all. \`GET /v3/me\` returns the scopes and limits of the`,
-  'credential, `GET /v3/prices` the markets that it can read.',
+  `${code(ALL_MARKETS)} grants access to all. \`GET /v3/me\` returns your scopes and limits,`,
+  '`GET /v3/prices` your markets.',
 ];
 
 const REQUESTS = [
@@ -45,12 +45,12 @@ const REQUESTS = [
   '  repeats its parameter; `aggregate=month:average`, in a POST',
   '  `"aggregate": {"period": "month", "method": "average"}`.',
   '- `GET /v3/prices/<market>/filters`: the values of each filter.',
-  '- `GET /v3/search?q=`: prices of all readable markets by code, name, product, formula or place.',
+  '- `GET /v3/search?q=`: prices by code, name, product, formula or place.',
   '- `GET /v3/changes?after=`: new, corrected and withdrawn points. `wait=25`',
   '  delays an empty answer for up to 25 seconds, then 204: `x-next-seq` is the next `after`.',
   '  `after=revision:<$metadata.revision>` continues from an answer, `after=latest` from now.',
-  '- `POST /v3/calculations`: `{"average": "CP-NI-0001", "period": "2026-06"}`, or a `formula`',
-  '  over `inputs`, with a receipt and a `status`.',
+  '- `POST /v3/calculations`: averages and formulas, with a receipt:',
+  '  `{"average": "CP-NI-0001", "period": "2026-06"}`.',
   '- `GET /v3/reference/currencies`, `/units`, `/rates`: the targets and rates of conversions.',
   '',
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',
@@ -71,8 +71,8 @@ const FORMAT_LINES = [
 const FILTERS = [
   'A filter is a list of names or ids, ignoring case: OR inside a list, AND across lists.',
   '`dateFrom` and `dateTo` (YYYY-MM-DD, inclusive) bound the series and drop no record. `codes`',
-  'goes with the two dates only. A value that matches nothing is reported in',
-  ' `$metadata.warnings`, with suggestions; read the warnings before the numbers.',
+  'goes with the two dates only. A value that matches nothing is in `$metadata.warnings`: read',
+  'the warnings before the numbers.',
 ];
 
 const CONVERSION = [
@@ -86,13 +86,13 @@ const CONVERSION = [
 
 const PAGING = [
   'Without `limit` a response holds all records. With it, `$metadata.nextCursor` is the `cursor`',
-  'of the next page, with the same filters and options; on the last page it is null.',
+  'of the next page, with the same filters and options, and null on the last page.',
 ];
 
 const ERRORS = [
   'An error response is `application/problem+json` with `code`, `detail`,',
   '`requestId` and, for `validation_failed`, `errors` with a `pointer` and a code for each place.',
-  'After 429 and 503 wait for `Retry-After` seconds and repeat the request.',
+  'After 429 and 503, repeat the request in `Retry-After` seconds.',
 ];
 
 /** The description of the service that language models read: `/llms.txt`. */
@@ -132,7 +132,7 @@ export function llmsText(): string {
   return [
     '# Commodity Prices Service',
     '',
-    `> Read-only HTTP API of assessed commodity prices in ${MARKETS.length} markets.`,
+    `> HTTP API of assessed commodity prices in ${MARKETS.length} markets.`,
     '',
     'In full: [OpenAPI 3.1](openapi.json), [every code and its meaning](docs/problems).',
     ...sections.flatMap(([heading, ...lines]) => ['', `## ${heading}`, '', ...lines]),

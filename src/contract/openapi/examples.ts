@@ -182,7 +182,9 @@ export const changeExamples: Readonly<Record<string, unknown>> = {
 const calculated = (made as { readonly calculate?: Readonly<Record<string, unknown>> }).calculate;
 
 /** The example of the request of a calculation. */
-export const calculationRequest: unknown = calculated?.['request'];
+export const calculationRequest: Readonly<Record<string, Example>> = {
+  formula: { summary: 'A formula', value: calculated?.['request'] },
+};
 
 /** The examples of the answer to it, by media type. */
 export const calculationExamples: Readonly<Record<string, unknown>> = {

@@ -283,7 +283,7 @@ function complete(
     const market = marketOf(operationId);
     for (const media of Object.values(requestBody.content)) {
       if (market) media['examples'] = requestExamples(market);
-      else media['example'] = calculationRequest;
+      else media['examples'] = calculationRequest;
     }
   }
   for (const [status, response] of Object.entries(operation.responses)) {
@@ -293,7 +293,7 @@ function complete(
     response.headers = headerRefs(headersOf(path, operation, status));
   }
   const { 304: unchanged } = operation.responses;
-  if (unchanged && isScoped(operation)) {
+  if (unchanged && (isScoped(operation) || path === CALCULATIONS)) {
     components.responses = { ...components.responses, NotModified: unchanged };
     operation.responses[304] = { $ref: '#/components/responses/NotModified' };
   }

@@ -33,12 +33,7 @@ export const SESSIONS_MAX = 50_000;
 const DECIMALS_MAX = 10;
 
 const text = (maxLength: number, description?: string) =>
-  Type.String({
-    minLength: 1,
-    maxLength,
-    pattern: PRINTABLE,
-    ...(description === undefined ? {} : { description }),
-  });
+  Type.String({ minLength: 1, maxLength, ...(description === undefined ? {} : { description }) });
 
 const mode = word(['half-even', 'half-up', 'down', 'up'], {
   description: 'Default `half-even`; ties of `half-up` and `up` go away from zero',
@@ -48,7 +43,8 @@ const decimals = (description: string) =>
   Type.Integer({ minimum: 0, maximum: DECIMALS_MAX, description });
 
 const period = text(32, '`2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1`');
-const code = text(128);
+/** The database compares it. */
+const code = Type.String({ minLength: 1, maxLength: 128, pattern: PRINTABLE });
 
 const InputRounding = closed(
   {
@@ -141,59 +137,59 @@ export const CALCULATION_FORMS = {
   convertBasis: closed({ convertBasis: text(8), code, ...priceMembers, ...shared }),
 } as const;
 
-/** The schemas of the document: members that several of them share are components. */
-const PriceMembers = open(
-  { ...priceMembers, rounding: Type.Optional(ref(InputRounding)) },
-  { $id: 'PriceMembers', description: 'How the number of an input follows from a price' },
+/** The schemas of the document, in which the objects within others are components. */
+const documented = { ...priceMembers, rounding: Type.Optional(ref(InputRounding)) };
+
+const PriceInputDocument = closed(
+  { code, ...documented },
+  { $id: 'PriceInput', description: 'A price or payable over a period' },
 );
 
-const PriceInputDocument = Type.Unsafe({
-  $id: 'PriceInput',
-  description: 'A price or payable over a period',
-  allOf: [ref(PriceMembers), Type.Object({ code })],
+const CalculationInput = Type.Unsafe({
+  $id: 'CalculationInput',
+  anyOf: [ref(PriceInputDocument), ref(RateInput), ref(NumberInput)],
 });
 
-const CalculationRequest = Type.Unsafe({
-  $id: 'CalculationRequest',
-  description:
-    'A formula over `inputs`, or a short form with the members of a price input: the `average` of ' +
-    'a code, or `convertBasis` with a `code`',
-  allOf: [
-    ref(PriceMembers),
-    Type.Object({
-      formula: Type.Optional(formula),
-      inputs: Type.Optional(
-        Type.Unsafe({
-          type: 'object',
-          maxProperties: INPUTS_MAX,
-          additionalProperties: {
-            anyOf: [ref(PriceInputDocument), ref(RateInput), ref(NumberInput)],
-          },
-        }),
-      ),
-      average: Type.Optional(code),
-      convertBasis: Type.Optional(text(8, '`LCE`, or a contained metal such as `Co`')),
-      code: Type.Optional(code),
-      anchor: Type.Optional(
-        Type.Unsafe({
-          description: 'The day that relative periods count from',
-          anyOf: [Type.String({ format: 'date' }), ref(Anchors)],
-        }),
-      ),
-      result: Type.Optional(ref(ResultRules)),
-      options: Type.Optional(
-        Type.Object({
-          revision: Type.Optional(nullable(Type.String())),
-          asOf: Type.Optional(nullable(Type.String({ format: 'date-time' }))),
-          decimalsAsText: Type.Optional(Type.Boolean()),
-          receipt: Type.Optional(
-            Type.Boolean({ description: 'False omits inputs and steps of the answer' }),
-          ),
-        }),
-      ),
-    }),
-  ],
-});
+const OptionsDocument = closed(
+  {
+    revision: Type.Optional(textOrNull),
+    asOf: Type.Optional(textOrNull),
+    decimalsAsText: Type.Optional(Type.Boolean()),
+    receipt: Type.Optional(Type.Boolean({ description: 'False omits inputs and steps' })),
+  },
+  { $id: 'CalculationOptions' },
+);
+
+const CalculationRequest = closed(
+  {
+    formula: Type.Optional(formula),
+    inputs: Type.Optional(
+      Type.Unsafe({
+        type: 'object',
+        maxProperties: INPUTS_MAX,
+        additionalProperties: ref(CalculationInput),
+      }),
+    ),
+    average: Type.Optional(code),
+    convertBasis: Type.Optional(text(8, '`LCE`, or a contained metal such as `Co`')),
+    code: Type.Optional(code),
+    ...documented,
+    anchor: Type.Optional(
+      Type.Unsafe({
+        description: 'The day that relative periods count from',
+        anyOf: [{ type: 'string' }, ref(Anchors)],
+      }),
+    ),
+    result: Type.Optional(ref(ResultRules)),
+    options: Type.Optional(ref(OptionsDocument)),
+  },
+  {
+    $id: 'CalculationRequest',
+    description:
+      'A formula over `inputs`, or a short form with the members of a price input: `average`, or ' +
+      '`convertBasis` with `code`',
+  },
+);
 
 const amount = nullable(ref(Decimal));
 const exact = nullable(
@@ -311,12 +307,13 @@ export const calculationContent = {
 
 export const CALCULATION_COMPONENTS: readonly TSchema[] = [
   InputRounding,
-  PriceMembers,
   PriceInputDocument,
   RateInput,
   NumberInput,
   Anchors,
   ResultRules,
+  CalculationInput,
+  OptionsDocument,
   CalculationRequest,
   Session,
   InputReceipt,

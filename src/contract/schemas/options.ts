@@ -138,9 +138,7 @@ export const OPTIONS = {
       format: 'date-time',
       pattern: INSTANT,
       maxLength: 64,
-      description:
-        'Reads the data as known at this instant (RFC 3339), not in the future; there are no ' +
-        'records before the first load',
+      description: 'Reads the data as known at this instant (RFC 3339), not in the future',
     }),
     form: 'Must be an instant with its offset (RFC 3339), such as 2026-03-05T16:00:00Z',
     sample: '2026-07-01T06:30:00Z',
@@ -148,7 +146,7 @@ export const OPTIONS = {
   revision: {
     schema: Type.String({
       pattern: '^[0-9a-z]{4,18}\\.(0|[1-9]\\d{0,17})$',
-      description: 'Reads an earlier $metadata.revision; cannot be combined with asOf',
+      description: 'Reads an earlier $metadata.revision; not with asOf',
     }),
     form: 'Must be a revision as an answer names it in $metadata.revision',
     sample: 'k3f9a1w2c7xe.184223',
@@ -164,7 +162,7 @@ export const OPTIONS = {
   },
   cursor: {
     schema: Type.String({
-      description: 'The `nextCursor` of the previous page; continues after it, at its revision',
+      description: 'The `nextCursor` of the previous page',
     }),
     sample: 'WyJrM2Y5YTEuMTg0MjIzIiwiQ1AtTkktMDA0MiIsImxHc3cxV0VTR2ZRa1Jab3AiXQ',
   },
@@ -187,10 +185,7 @@ export const OPTIONS = {
     example: 12,
   },
   decimalsAsText: {
-    schema: flag(
-      'Writes the numbers of points, the figures of summaries and all decimals of rows as JSON ' +
-        'strings',
-    ),
+    schema: flag('Writes decimals of points, summaries and rows as JSON strings'),
     default: false as boolean,
     example: false,
   },

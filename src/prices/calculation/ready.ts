@@ -9,6 +9,7 @@ import { dayOf } from '../../std/days.ts';
 import type { Readers } from '../answer/answer.ts';
 import {
   currencyNamed,
+  meanWarnings,
   type RatesOfPrice,
   ratesByPrice,
   unknownCurrency,
@@ -278,7 +279,8 @@ async function warningsOf(
   const place = rated?.pointer ?? converted?.input.pointer;
   const vat = await Promise.all(
     found.map(async ({ input, price, outcome }) => {
-      const warnings = await vatWarnings([{ price, outcome }]);
+      const planned = [{ price, outcome }];
+      const warnings = [...meanWarnings(planned), ...(await vatWarnings(planned))];
       return warnings.map((each) => ({ ...each, pointer: `${input.pointer}/currency` }));
     }),
   );
