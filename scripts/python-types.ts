@@ -24,6 +24,7 @@ const ROOTS = [
   'Me',
   'MarketSummary',
   'Change',
+  'CalculationResult',
 ];
 
 const HEAD = `"""Types of the records of the Commodity Prices Service, version 3, for type checkers.

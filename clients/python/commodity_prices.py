@@ -37,11 +37,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, TypeVar, Union, cast
 
 if TYPE_CHECKING:
-    from commodity_prices_types import Change, CurrencyEntry, FilterValue, MarketSummary, Me
+    from commodity_prices_types import CalculationResult, Change, CurrencyEntry, FilterValue
+    from commodity_prices_types import MarketSummary, Me
     from commodity_prices_types import PriceRecord, RateEntry, SearchResult, UnitEntry
 
-__all__ = ["Changes", "Client", "PriceFile", "PricesError", "PricesWarning", "Results", "changes",
-           "currencies", "file", "filters", "markets", "me", "pages", "prices", "rates", "search",
+__all__ = ["Changes", "Client", "PriceFile", "PricesError", "PricesWarning", "Results",
+           "calculate", "changes", "currencies", "file", "filters", "markets", "me", "pages", "prices", "rates", "search",
            "units"]
 
 RETRIES = 3
@@ -356,6 +357,20 @@ class Client:
             yield (page := self.prices(market, limit=limit, **request))
             more = request["cursor"] = page.metadata.get("nextCursor")
 
+    def calculate(self, formula: Optional[str] = None, *, timeout: Optional[float] = None,
+                  **request: Any) -> Results[CalculationResult]:
+        """What a contract pays: a formula over named inputs, or a short form such as average=code.
+        revision, asOf and receipt are options. A date or a Decimal may stand for a text. Warnings
+        of the answer reach warnings.warn. Raises PricesError."""
+        options = {name: request.pop(name) for name in ("revision", "asOf", "receipt")
+                   if name in request}
+        body = {"options": options, **request, **({} if formula is None else {"formula": formula})}
+        sent = json.dumps(body, default=str).encode()
+        data, metadata, _ = self._page("/v3/calculations", timeout, "revision", body=sent,
+                                       member="formula", rows=False)
+        self._warn("calculations", metadata.get("warnings", []))
+        return Results(data, metadata)
+
     def changes(self, *, after: Optional[str] = None, market: Union[str, list[str], None] = None,
                 limit: Optional[int] = None, wait: Optional[int] = None,
                 timeout: Optional[float] = None) -> Changes:
@@ -415,7 +430,7 @@ class Client:
         return Results(*self._page(path, timeout, "revision", **query)[:2])
 
     def _page(self, path: str, timeout: Any, *texts: str, body: Any = None, member: str = "code",
-              **query: Any) -> Any:
+              rows: bool = True, **query: Any) -> Any:
         """Records, which have a text as `member`, metadata, which have these texts, and headers."""
         sent = {name: value for name, value in query.items() if value is not None}
         path += f"?{urllib.parse.urlencode(sent, doseq=True)}" if sent else ""
@@ -428,7 +443,7 @@ class Client:
                     and metadata.get("count", len(data)) == len(data)
                     and _are(metadata.get("warnings", []), "code", "detail")):
                 # Raises if a price lacks what its rows need.
-                list(Results(data, metadata, self._decimal)._points() if body else ())
+                list(Results(data, metadata, self._decimal)._points() if body and rows else ())
                 return data, metadata, headers
         raise self._foreign(answer)
 
@@ -558,6 +573,8 @@ def pages(market: str, **request: Any) -> Iterator[Results[PriceRecord]]:
     return Client().pages(market, **request)
 def file(market: str, format: str, **request: Any) -> PriceFile:
     return Client().file(market, format, **request)
+def calculate(formula: Optional[str] = None, **request: Any) -> Results[CalculationResult]:
+    return Client().calculate(formula, **request)
 def changes(**request: Any) -> Changes:
     return Client().changes(**request)
 def search(text: str, **request: Any) -> Results[SearchResult]:

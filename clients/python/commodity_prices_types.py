@@ -927,3 +927,32 @@ class WithdrawnChange(TypedDict):
 
 
 Change = Union[PriceAddedChange, PriceChangedChange, PublishedChange, CorrectedChange, WithdrawnChange]
+
+
+class CalculationReason(TypedDict):
+    code: str
+    input: str
+    detail: str
+
+
+class CalculationResultStepsItem(TypedDict):
+    text: str
+    exact: str
+    unit: str
+
+
+class _CalculationResult(TypedDict):
+    anchor: Optional[str]
+    value: Optional[float]
+    exact: Optional[str]
+    unit: str
+    status: str
+    reasons: list[CalculationReason]
+    formula: str
+    rounding: str
+
+
+class CalculationResult(_CalculationResult, total=False):
+    """The result for one anchor, with its receipt"""
+    inputs: object
+    steps: list[CalculationResultStepsItem]

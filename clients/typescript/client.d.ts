@@ -68,6 +68,12 @@ export interface Changes {
     readonly nextSeq: string;
     readonly revision: string;
 }
+type Calculate = paths['/v3/calculations']['post'];
+type Calculated = Listing<Schemas['CalculationAnswer']>;
+/** The results of a calculation, each with its receipt. */
+export interface Calculation<D = number> extends Omit<Calculated, 'data'> {
+    readonly data: readonly Exact<Calculated['data'][number], D>[];
+}
 /** A bearer token, or a function that returns one: it is called for each attempt of a call. */
 export type Token = string | (() => string | Promise<string>);
 /** `timeoutMs` (60,000) bounds all attempts of a call. A cancelled call rejects with its reason. */
@@ -91,7 +97,7 @@ export interface ClientOptions<F extends Form> extends CallOptions {
     /** False drops x-min-revision, by which no answer is older than one that this client has. */
     readonly monotonic?: boolean;
     /** Receives each warning, such as a filter value that matches nothing; by default the console. */
-    readonly onWarning?: (warning: Schemas['Warning'], market: Market) => void;
+    readonly onWarning?: (warning: Schemas['Warning'], of: Market | 'calculations') => void;
 }
 type Arguments<M extends Market> = [market: M, request?: PriceRequest<M>, call?: CallOptions];
 /** The calls of a client. Each rejects with PricesError. */
@@ -101,6 +107,8 @@ export interface Client<D = number> {
     pages<M extends Market>(...call: Arguments<M>): AsyncGenerator<Prices<M, D>, void>;
     /** The same as a file. Each call has a file of its own; it is not kept in memory. */
     file<M extends Market>(market: M, format: FileFormat, request?: FileRequest<M>, call?: CallOptions): Promise<PriceFile>;
+    /** What a contract pays: a formula over prices, rates and numbers. */
+    calculate(request: Json<Calculate['requestBody']>, call?: CallOptions): Promise<Calculation<D>>;
     changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
     /** Prices of all readable markets that match a text, the best first. */
     search(text: string, request?: Omit<Query<'/v3/search'>, 'q'>, call?: CallOptions): Promise<Listing<Schemas['SearchResults']>>;

@@ -181,6 +181,7 @@ const isPage = ({ $metadata: meta, data }, mark) => isText(mark) && isList(data)
 const arePrices = (content) => isList(content.$metadata.warnings) &&
     isPage(content, content.$metadata.revision) &&
     !rowsOf(content).some((row) => Object.values(row).includes(undefined));
+const areResults = ({ $metadata: { revision, warnings }, data }) => isText(revision) && isList(warnings) && data.every((each) => isText(each.status));
 const areChanges = (content) => isPage(content, content.$metadata.nextSeq);
 const areFound = (content) => isPage(content, content.$metadata.revision);
 const areMarkets = ({ data }) => data.every((each) => isText(each.slug));
@@ -233,18 +234,21 @@ const pathOf = (market) => `prices/${encodeURIComponent(market)}`;
 function priceCalls(ask, options) {
     const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
     const bodyOf = (request, more = {}) => ({ ...request, options: { includeSeries: true, ...request.options, ...more } });
-    const warn = (market, body, warnings) => {
+    const warn = (of, body, warnings) => {
         for (const each of body.options.cursor ? [] : warnings)
-            onWarning(each, market);
+            onWarning(each, of);
     };
-    async function prices(market, request = {}, call) {
-        const body = bodyOf(request, options.decimals === 'text' ? { decimalsAsText: true } : {});
-        const got = await ask(pathOf(market), arePrices, call, JSON.stringify(body));
+    const texts = options.decimals === 'text' ? { decimalsAsText: true } : {};
+    async function read(path, of, body, call) {
+        const isWhole = of === 'calculations' ? areResults : arePrices;
+        const got = await ask(path, isWhole, call, JSON.stringify(body));
         const { data, metadata } = got;
         metadata.warnings = JSON.parse(got.hide(JSON.stringify(metadata.warnings)));
-        warn(market, body, metadata.warnings);
+        warn(of, body, metadata.warnings);
         return { data, metadata, revision: metadata.revision };
     }
+    const prices = (market, request = {}, call) => read(pathOf(market), market, bodyOf(request, texts), call);
+    const calculate = (request, call) => read('calculations', 'calculations', { ...request, options: { ...request.options, ...texts } }, call);
     async function* pages(market, request = {}, call) {
         for (let own = { limit: 100, ...request.options }; own.cursor !== null;) {
             const page = await prices(market, { ...request, options: own }, call);
@@ -262,7 +266,7 @@ function priceCalls(ask, options) {
         const bytes = async () => new Uint8Array(await new Response(body).arrayBuffer());
         return { body, revision, nextCursor: fields.get('x-next-cursor'), bytes };
     }
-    return { prices, pages, file };
+    return { prices, pages, file, calculate };
 }
 const withQuery = (path, request) => {
     const query = Object.entries(request).flatMap(([name, value = []]) => [value].flat().map((each) => [name, String(each)]));

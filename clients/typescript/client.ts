@@ -63,6 +63,12 @@ export interface Changes {
   readonly nextSeq: string;
   readonly revision: string;
 }
+type Calculate = paths['/v3/calculations']['post'];
+type Calculated = Listing<Schemas['CalculationAnswer']>;
+/** The results of a calculation, each with its receipt. */
+export interface Calculation<D = number> extends Omit<Calculated, 'data'> {
+  readonly data: readonly Exact<Calculated['data'][number], D>[];
+}
 /** A bearer token, or a function that returns one: it is called for each attempt of a call. */
 export type Token = string | (() => string | Promise<string>);
 /** `timeoutMs` (60,000) bounds all attempts of a call. A cancelled call rejects with its reason. */
@@ -86,7 +92,7 @@ export interface ClientOptions<F extends Form> extends CallOptions {
   /** False drops x-min-revision, by which no answer is older than one that this client has. */
   readonly monotonic?: boolean;
   /** Receives each warning, such as a filter value that matches nothing; by default the console. */
-  readonly onWarning?: (warning: Schemas['Warning'], market: Market) => void;
+  readonly onWarning?: (warning: Schemas['Warning'], of: Market | 'calculations') => void;
 }
 type Arguments<M extends Market> = [market: M, request?: PriceRequest<M>, call?: CallOptions];
 /** The calls of a client. Each rejects with PricesError. */
@@ -101,6 +107,8 @@ export interface Client<D = number> {
     request?: FileRequest<M>,
     call?: CallOptions,
   ): Promise<PriceFile>;
+  /** What a contract pays: a formula over prices, rates and numbers. */
+  calculate(request: Json<Calculate['requestBody']>, call?: CallOptions): Promise<Calculation<D>>;
   changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
   /** Prices of all readable markets that match a text, the best first. */
   search(
@@ -332,6 +340,8 @@ const arePrices = (content: Loose) =>
   isList(content.$metadata.warnings) &&
   isPage(content, content.$metadata.revision) &&
   !rowsOf(content).some((row) => Object.values(row).includes(undefined));
+const areResults = ({ $metadata: { revision, warnings }, data }: Loose) =>
+  isText(revision) && isList(warnings) && data.every((each: Loose) => isText(each.status));
 const areChanges = (content: Loose) => isPage(content, content.$metadata.nextSeq);
 const areFound = (content: Loose) => isPage(content, content.$metadata.revision);
 const areMarkets = ({ data }: Loose) => data.every((each: Loose) => isText(each.slug));
@@ -391,18 +401,29 @@ function priceCalls(ask: Asker, options: ClientOptions<Form>) {
   const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
   const bodyOf = (request: Loose, more = {}) =>
     ({ ...request, options: { includeSeries: true, ...request.options, ...more } }) as Loose;
+  type Subject = Market | 'calculations';
   /** Each page has the warnings of the whole request. */
-  const warn = (market: Market, body: Loose, warnings: readonly Schemas['Warning'][]) => {
-    for (const each of body.options.cursor ? [] : warnings) onWarning(each, market);
+  const warn = (of: Subject, body: Loose, warnings: readonly Schemas['Warning'][]) => {
+    for (const each of body.options.cursor ? [] : warnings) onWarning(each, of);
   };
-  async function prices(market: Market, request: Loose = {}, call?: CallOptions): Promise<Loose> {
-    const body = bodyOf(request, options.decimals === 'text' ? { decimalsAsText: true } : {});
-    const got = await ask(pathOf(market), arePrices, call, JSON.stringify(body));
+  const texts = options.decimals === 'text' ? { decimalsAsText: true } : {};
+  async function read(path: string, of: Subject, body: Loose, call?: CallOptions): Promise<Loose> {
+    const isWhole = of === 'calculations' ? areResults : arePrices;
+    const got = await ask(path, isWhole, call, JSON.stringify(body));
     const { data, metadata } = got;
     metadata.warnings = JSON.parse(got.hide(JSON.stringify(metadata.warnings)));
-    warn(market, body, metadata.warnings);
+    warn(of, body, metadata.warnings);
     return { data, metadata, revision: metadata.revision };
   }
+  const prices = (market: Market, request: Loose = {}, call?: CallOptions) =>
+    read(pathOf(market), market, bodyOf(request, texts), call);
+  const calculate = (request: Loose, call?: CallOptions) =>
+    read(
+      'calculations',
+      'calculations',
+      { ...request, options: { ...request.options, ...texts } },
+      call,
+    );
   async function* pages(market: Market, request: Loose = {}, call?: CallOptions) {
     for (let own = { limit: 100, ...request.options }; own.cursor !== null; ) {
       const page = await prices(market, { ...request, options: own }, call);
@@ -419,7 +440,7 @@ function priceCalls(ask: Asker, options: ClientOptions<Form>) {
     const bytes = async () => new Uint8Array(await new Response(body).arrayBuffer());
     return { body, revision, nextCursor: fields.get('x-next-cursor'), bytes };
   }
-  return { prices, pages, file };
+  return { prices, pages, file, calculate };
 }
 /** A path with a query, in which a list repeats its name. */
 const withQuery = (path: string, request: object) => {

@@ -10,7 +10,7 @@ import { readAll } from '../support/prices/feed-pages.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { assistant, mcp } from '../support/process/assistant.ts';
 
-const TOOLS = ['list_markets', 'find_prices', 'get_prices', 'get_changes'];
+const TOOLS = ['list_markets', 'find_prices', 'get_prices', 'get_changes', 'calculate'];
 
 /** A name that speaks to the model, ends a tag around it and hides letters. */
 const HOSTILE =
@@ -56,7 +56,7 @@ const pointsOf = (data: { prices: { code: string; points: Record<string, unknown
     points.map(({ date, low, mid, high }) => [code, date, low, mid, high].join(' ')),
   );
 
-t.test('both generations of the protocol find four tools that only read', async (t) => {
+t.test('both generations of the protocol find five tools that only read', async (t) => {
   for (const mode of ['legacy', { pin: '2026-07-28' }] as const) {
     const one = await assistant(t, env, mcp(), { versionNegotiation: { mode } });
     const { tools } = await one.client.listTools();
@@ -105,6 +105,26 @@ t.test('the markets are those of the service, as the key sees them', async (t) =
   t.equal(refused.isError, true);
   t.match(refused.data.error, { status: 403, code: 'insufficient_scope', requestId: /./ });
   t.match(refused.data.error.message, /prices:cobalt/);
+});
+
+t.test('a calculation has its receipt, and no more sessions than fit', async (t) => {
+  const inputs = { a: { code: 'CP-NI-0001', period: 'M-1' }, b: { value: '18', unit: '%' } };
+  const anchor = '2026-06-24';
+  const body = { formula: 'a * b', inputs, anchor, options: { decimalsAsText: true } };
+  const { json } = await direct('/v3/calculations', body);
+  const { data } = await ask('calculate', { formula: 'a * b', inputs, anchor });
+  t.same(data.results, json.data);
+  t.match(data.results[0], {
+    value: '3172.5',
+    status: 'unverified',
+    inputs: { b: { value: '0.18' } },
+  });
+  t.same([data.revision, data.notes], [json.$metadata.revision, []]);
+  const long = await ask('calculate', { inputs: { a: { code: 'CP-NI-0001', period: '2025' } } });
+  t.match(long.data.notes[0], /^\d{3} sessions are not shown/);
+  t.notOk('sessions' in long.data.results[0].inputs.a);
+  const wrong = await ask('calculate', { formula: 'a +', inputs: { a: { value: '1' } } });
+  t.match(wrong.data.error, { status: 400, errors: [{ pointer: '/formula' }] });
 });
 
 t.test('prices are found as the service finds them, and what is left out is said', async (t) => {

@@ -181,6 +181,26 @@ const operationIds = Object.entries<Record<string, { operationId: string; securi
   .filter((each) => each?.security !== undefined && each.security.length > 0)
   .map((each) => each?.operationId);
 
+const CALCULATION = {
+  formula: 'nickel * content',
+  inputs: { nickel: { code: 'CP-NI-0001', period: 'M-1' }, content: { value: '18', unit: '%' } },
+  anchor: '2026-06-24',
+};
+
+t.test('a calculation with texts has exact numbers and the warnings of its inputs', async (t) => {
+  const { data } = await texts.calculate({ ...CALCULATION, options: { receipt: false } });
+  t.match(data[0], { value: '3172.5', exact: '3172.5' });
+  const warned: unknown[] = [];
+  const onWarning = (each: { code: string }, of: string) => warned.push([of, each.code]);
+  const own = createClient({ url, key: service.key, onWarning });
+  await own.calculate({ average: 'CP-CO-0005', period: '2026-05', currency: 'USD' });
+  t.same(warned, [
+    ['calculations', 'sample_rates'],
+    ['calculations', 'vat_included'],
+  ]);
+  await t.rejects(own.calculate({ formula: 'a', inputs: {} }), { code: 'validation_failed' });
+});
+
 t.test('every operation that reads data has a call, with the content of its answer', async (t) => {
   const range = { base: 'EUR', quote: 'USD', from: '2026-06-01', to: '2026-06-30' } as const;
   const whole = (path: string, call: Promise<unknown>) => [path, call] as const;
@@ -195,10 +215,16 @@ t.test('every operation that reads data has a call, with the content of its answ
     getNickelPrices: whole('/v3/prices/nickel?includeSeries=true', client.prices('nickel')),
     postNickelPrices: whole('/v3/prices/nickel?includeSeries=true', client.prices('nickel')),
     getChanges: whole('/v3/changes?limit=2', client.changes({ limit: 2 })),
+    calculate: whole('/v3/calculations', client.calculate(CALCULATION)),
   };
   t.same(Object.keys(calls).sort(), operationIds.sort());
   for (const [id, [path, call]] of Object.entries(calls)) {
-    const { json } = await service.request({ method: 'GET', url: path });
+    const isPosted = id === 'calculate';
+    const { json } = await service.request({
+      method: isPosted ? 'POST' : 'GET',
+      url: path,
+      ...(isPosted && { payload: CALCULATION }),
+    });
     const { $metadata: metadata, data } = json;
     const listing = { data, metadata, revision: metadata?.revision };
     const { nextSeq } = metadata ?? {};

@@ -345,11 +345,56 @@ const getChanges: Tool = {
   },
 };
 
+/** The sessions of the inputs of a result. */
+const sessionsOf = ({ inputs = {} }: { readonly inputs?: object }): number =>
+  Object.values(inputs).reduce((sum, { sessions = [] }) => sum + sessions.length, 0);
+
+/** A result without the sessions of its inputs. */
+const withoutSessions = ({ inputs = {}, ...others }: { readonly inputs?: object }) => ({
+  ...others,
+  inputs: Object.fromEntries(
+    Object.entries(inputs).map(([name, { sessions: _sessions, ...input }]) => [name, input]),
+  ),
+});
+
+const calculate: Tool = {
+  description:
+    'Computes a formula over inputs exactly, with a receipt: averages of prices and payables, ' +
+    'exchange rates, numbers. Say the status with the value: only final figures stay.',
+  schema: closed({
+    formula: Type.Optional(
+      Type.String({ description: '+ - * / ( ), min, max, abs, round, step, if over input names' }),
+    ),
+    inputs: Type.Unsafe({
+      type: 'object',
+      description:
+        'By name: {code, period, side, statistic, currency, unitOfMeasure}, {rate: "CNY/USD", ' +
+        'period} or {value: "18", unit: "%"}. period: 2026-06, M-1, S, 5S+1',
+    }),
+    anchor: Type.Optional(Type.String({ description: 'Day that M, Q, Y and S count from' })),
+    revision: Type.Optional(Type.String({ description: 'Of an earlier answer, to repeat it' })),
+  }),
+  async run(service, { revision, ...given }, signal) {
+    const options = { decimalsAsText: true, ...(revision === undefined ? {} : { revision }) };
+    const answer = await service.post('/v3/calculations', { ...given, options }, signal);
+    const data = answer['data'] as JsonMembers[];
+    const { warnings, ...version } = answer['$metadata'] as {
+      readonly warnings: readonly object[];
+    };
+    const sessions = data.reduce((sum, each) => sum + sessionsOf(each), 0);
+    const isShort = sessions <= POINTS_MAX;
+    const notes = warnings.length > 0 ? ['Read the warnings before the numbers.'] : [];
+    if (!isShort) notes.push(`${sessions} sessions are not shown: shorten the periods.`);
+    return { ...version, warnings, notes, results: isShort ? data : data.map(withoutSessions) };
+  },
+};
+
 const TOOLS: Readonly<{ [name: string]: Tool }> = {
   list_markets: listMarkets,
   find_prices: findPrices,
   get_prices: getPrices,
   get_changes: getChanges,
+  calculate,
 };
 
 /** A violation of arguments as a sentence. */
