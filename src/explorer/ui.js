@@ -129,7 +129,7 @@ export function Day({ date, frequency, asOf }) {
   if (!date) return NOTHING;
   const age = oldAge(date, frequency?.name, asOf?.slice(0, 10) ?? today());
   return html`<span class="day">${date}</span>
-    ${age !== null && html`<span class="old">${ageText(age)} old</span>`}`;
+    ${age !== null && html` <span class="old">${ageText(age)} old</span>`}`;
 }
 
 /** The category of a price beside its name: a premium of 320 EUR/t looks like a price. */

@@ -41,7 +41,7 @@ const newestOf = (entries) =>
     return newest === null || lastAssessedAt > newest ? lastAssessedAt : newest;
   }, null);
 
-const titleOf = (entries) =>
+const headingOf = (entries) =>
   entries.length === 1 ? entries[0].record.name : counted(entries.length, 'price');
 
 /** The controls and remarks: above the chart, on a phone below it with folded controls. */
@@ -121,7 +121,7 @@ export class Prices extends Loaded {
       ${isOld && !isLoading && html`<${OldNote} />`}
       <div class=${isLoading || isOld ? 'stale' : ''} aria-busy=${isLoading || isOld ? 'true' : 'false'}>
         <section class="panel">
-          <h1><bdi>${isEmpty ? 'No prices' : titleOf(entries)}</bdi></h1>
+          <h1><bdi>${isEmpty ? 'No prices' : headingOf(entries)}</bdi></h1>
           <${Settings} isAbove=${true} settings=${settings} remarks=${remarks} />
           ${
             hasPoints
