@@ -88,7 +88,7 @@ const numbersIn = (value: unknown): string[] =>
 t.test(
   'with decimals as texts every digit is that of the service; counts are numbers',
   async (t) => {
-    const counts = ['corrections', 'observations', 'observationsLeftOut', 'order'];
+    const counts = ['corrections', 'days', 'observations', 'observationsLeftOut', 'order'];
     // The types of the client name the integers of a record: every other number is a text.
     t.same([...new Set(membersOf('integer', schemas.NickelPriceRecord))].sort(), counts);
     const decimals = [...new Set(membersOf('number', schemas.NickelPriceRecord))];
