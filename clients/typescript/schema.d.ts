@@ -2010,20 +2010,20 @@ export interface components {
             readonly errors?: readonly components["schemas"]["Violation"][];
         };
         readonly MassPriceOptions: {
-            /** @description Adds the series to each record; false by default */
+            /** @description Adds the series to each record; default false */
             readonly includeSeries?: boolean;
-            /** @description Adds a summary to each record; false by default */
+            /** @description Adds a summary to each record; default false */
             readonly includeSummary?: boolean;
             /** @description ISO 4217 code, ignoring case: converts prices, never payables */
             readonly currency?: string;
             /** @description Id, name or symbol of a unit: converts prices, never payables */
             readonly unitOfMeasure?: string;
             /**
-             * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+             * @description For a price that cannot be converted, or none of whose requested points can; default keep
              * @enum {string}
              */
             readonly onUnconvertible?: "keep" | "omit" | "error";
-            /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage */
+            /** @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage */
             readonly decimals?: number;
             /** @description One point for each period, from its unrounded assessments */
             readonly aggregate?: {
@@ -2043,16 +2043,16 @@ export interface components {
             readonly limit?: number;
             /** @description The `nextCursor` of the previous page; continues after it, at its revision */
             readonly cursor?: string;
-            /** @description Rejects values that match nothing; false by default */
+            /** @description Rejects values that match nothing; default false */
             readonly strict?: boolean;
-            /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+            /** @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries */
             readonly lastObservations?: number;
-            /** @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default */
+            /** @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false */
             readonly decimalsAsText?: boolean;
-            /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+            /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
             readonly columns?: string;
             /**
-             * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+             * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
              * @enum {string}
              */
             readonly layout?: "long" | "wide";
@@ -2061,8 +2061,13 @@ export interface components {
              * @enum {string}
              */
             readonly warnings?: "header" | "row";
-            /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+            /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
+            /**
+             * @description CSV: cells between commas (default), or semicolons, with decimal commas
+             * @enum {string}
+             */
+            readonly csvDialect?: "comma" | "semicolon";
         };
         readonly FilterItem: string;
         /**
@@ -2085,6 +2090,8 @@ export interface components {
         readonly PriceParquet: string;
         /** @description The columns of the CSV: decimals as Decimal128, dates as Date32 */
         readonly PriceArrow: string;
+        /** @description The columns of the CSV as numbers, dates and texts, and a sheet `About` */
+        readonly PriceXlsx: string;
         /**
          * Format: date
          * @description First day of the series, inclusive
@@ -3673,12 +3680,12 @@ export interface components {
         /** @description Commercial grade: ids or names, any of them */
         readonly grades: readonly components["schemas"]["FilterItem"][];
         /**
-         * @description Adds the series to each record; false by default
+         * @description Adds the series to each record; default false
          * @example true
          */
         readonly includeSeries: boolean;
         /**
-         * @description Adds a summary to each record; false by default
+         * @description Adds a summary to each record; default false
          * @example true
          */
         readonly includeSummary: boolean;
@@ -3693,12 +3700,12 @@ export interface components {
          */
         readonly unitOfMeasure: string;
         /**
-         * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+         * @description For a price that cannot be converted, or none of whose requested points can; default keep
          * @example keep
          */
         readonly onUnconvertible: "keep" | "omit" | "error";
         /**
-         * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+         * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
          * @example 4
          */
         readonly decimals: number;
@@ -3719,24 +3726,24 @@ export interface components {
         /** @description The `nextCursor` of the previous page; continues after it, at its revision */
         readonly cursor: string;
         /**
-         * @description Rejects values that match nothing; false by default
+         * @description Rejects values that match nothing; default false
          * @example true
          */
         readonly strict: boolean;
         /**
-         * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+         * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
          * @example 12
          */
         readonly lastObservations: number;
         /**
-         * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+         * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
          * @example false
          */
         readonly decimalsAsText: boolean;
-        /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+        /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
         readonly columns: string;
         /**
-         * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+         * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
          * @example long
          */
         readonly layout: "long" | "wide";
@@ -3745,13 +3752,18 @@ export interface components {
          * @example header
          */
         readonly warnings: "header" | "row";
-        /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+        /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
+        /**
+         * @description CSV: cells between commas (default), or semicolons, with decimal commas
+         * @example comma
+         */
+        readonly csvDialect: "comma" | "semicolon";
         /**
          * @description Format of the response; overrides Accept
          * @example json
          */
-        readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow";
+        readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow" | "xlsx";
         /** @description Capacity of the cell or material: ids or names, any of them */
         readonly capacities: readonly components["schemas"]["FilterItem"][];
         /** @description Format of the battery cell: ids or names, any of them */
@@ -5215,12 +5227,12 @@ export interface operations {
                 /** @description Commercial grade: ids or names, any of them */
                 readonly grades?: components["parameters"]["grades"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -5235,12 +5247,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5261,24 +5273,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -5287,8 +5299,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5344,6 +5361,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5409,6 +5427,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -5460,12 +5479,12 @@ export interface operations {
                 /** @description Commercial grade: ids or names, any of them */
                 readonly grades?: components["parameters"]["grades"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -5480,12 +5499,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5506,24 +5525,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -5532,8 +5551,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5763,12 +5787,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -5783,12 +5807,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5809,24 +5833,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -5835,8 +5859,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5892,6 +5921,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5957,6 +5987,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6006,12 +6037,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6026,12 +6057,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6052,24 +6083,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6078,8 +6109,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6237,12 +6273,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6257,12 +6293,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6283,24 +6319,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6309,8 +6345,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6366,6 +6407,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6431,6 +6473,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6482,12 +6525,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6502,12 +6545,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6528,24 +6571,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6554,8 +6597,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6709,12 +6757,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6729,12 +6777,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6755,24 +6803,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6781,8 +6829,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6838,6 +6891,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6903,6 +6957,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6950,12 +7005,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6970,12 +7025,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6996,24 +7051,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7022,8 +7077,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7179,12 +7239,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7199,12 +7259,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7225,24 +7285,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7251,8 +7311,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7308,6 +7373,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7373,6 +7439,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7422,12 +7489,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7442,12 +7509,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7468,24 +7535,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7494,8 +7561,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7649,12 +7721,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7669,12 +7741,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7695,24 +7767,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7721,8 +7793,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7778,6 +7855,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7843,6 +7921,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7890,12 +7969,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7910,12 +7989,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7936,24 +8015,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7962,8 +8041,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8117,12 +8201,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8137,12 +8221,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8163,24 +8247,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8189,8 +8273,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8246,6 +8335,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -8311,6 +8401,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -8358,12 +8449,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8378,12 +8469,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8404,24 +8495,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8430,8 +8521,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8587,12 +8683,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8607,12 +8703,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8633,24 +8729,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8659,8 +8755,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8716,6 +8817,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -8781,6 +8883,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -8830,12 +8933,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8850,12 +8953,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8876,24 +8979,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8902,8 +9005,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9057,12 +9165,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9077,12 +9185,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9103,24 +9211,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9129,8 +9237,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9186,6 +9299,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -9251,6 +9365,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -9298,12 +9413,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9318,12 +9433,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9344,24 +9459,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9370,8 +9485,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9527,12 +9647,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9547,12 +9667,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9573,24 +9693,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9599,8 +9719,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9656,6 +9781,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -9721,6 +9847,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -9770,12 +9897,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9790,12 +9917,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9816,24 +9943,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9842,8 +9969,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9999,12 +10131,12 @@ export interface operations {
                 /** @description Material that is recycled: ids or names, any of them */
                 readonly feedstocks?: components["parameters"]["feedstocks"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10019,12 +10151,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10045,24 +10177,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10071,8 +10203,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10128,6 +10265,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -10193,6 +10331,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -10242,12 +10381,12 @@ export interface operations {
                 /** @description Material that is recycled: ids or names, any of them */
                 readonly feedstocks?: components["parameters"]["feedstocks"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10262,12 +10401,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10288,24 +10427,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10314,8 +10453,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10471,12 +10615,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10491,12 +10635,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10517,24 +10661,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10543,8 +10687,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10600,6 +10749,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -10665,6 +10815,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -10714,12 +10865,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10734,12 +10885,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10760,24 +10911,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10786,8 +10937,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10939,12 +11095,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10959,12 +11115,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10985,24 +11141,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11011,8 +11167,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11068,6 +11229,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -11133,6 +11295,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -11178,12 +11341,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11198,12 +11361,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11224,24 +11387,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11250,8 +11413,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11403,12 +11571,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11423,12 +11591,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11449,24 +11617,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11475,8 +11643,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11532,6 +11705,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -11597,6 +11771,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -11642,12 +11817,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11662,12 +11837,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11688,24 +11863,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11714,8 +11889,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11867,12 +12047,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11887,12 +12067,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11913,24 +12093,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11939,8 +12119,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11996,6 +12181,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -12061,6 +12247,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -12106,12 +12293,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12126,12 +12313,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12152,24 +12339,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12178,8 +12365,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12331,12 +12523,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12351,12 +12543,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12377,24 +12569,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12403,8 +12595,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12460,6 +12657,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -12525,6 +12723,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -12570,12 +12769,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12590,12 +12789,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12616,24 +12815,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12642,8 +12841,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12795,12 +12999,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12815,12 +13019,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12841,24 +13045,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12867,8 +13071,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12924,6 +13133,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -12989,6 +13199,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -13034,12 +13245,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -13054,12 +13265,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13080,24 +13291,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -13106,8 +13317,13 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json

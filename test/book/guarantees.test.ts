@@ -245,7 +245,7 @@ t.test('an answer from the book ends with its request', async (t) => {
   const request = new AbortController();
   const work = { signal: request.signal, hold: () => true, holdMax: 0 };
   const targets = { currency: null, unit: null };
-  const context = { plan, reader, references, targets, wideCellsMax: 0, work };
+  const context = { plan, reader, references, targets, wideCellsMax: 0, sheetRowsMax: 2, work };
   let written = 0;
   const write = async (): Promise<void> => {
     for await (const { points } of contentsOfAll(context, prices)) {

@@ -49,6 +49,7 @@ const VALUES: Readonly<Record<OptionName, readonly object[]>> = {
   layout: [{ layout: 'wide' }, { layout: 'long' }],
   warnings: [{ warnings: 'row' }, { warnings: 'header' }],
   movingAverage: [{ movingAverage: 5 }, { movingAverage: 20 }],
+  csvDialect: [{ csvDialect: 'semicolon' }, { csvDialect: 'comma' }],
 };
 
 /** `strict` refuses instead of changing an answer; the revision is the newest one. */
