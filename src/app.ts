@@ -145,6 +145,7 @@ function readersOf({ config, client }: AppOptions, primary: Primary): Readers {
       pricesPerStatement: config.SERIES_PRICES_PER_STATEMENT,
     }),
     wideCellsMax: config.WIDE_CELLS_MAX,
+    sheetRowsMax: config.SHEET_ROWS_MAX,
   };
 }
 

@@ -45,18 +45,18 @@ __all__ = ["Changes", "Client", "PriceFile", "PricesError", "PricesWarning", "Re
            "units"]
 
 RETRIES = 3
-# 304: no request is conditional, so a cache on the way is at fault.
-TRANSIENT = (304, 429, 502, 503, 504)
+TRANSIENT = (304, 429, 502, 503, 504)  # 304 to an unconditional request: a cache is at fault.
 MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson",
          "rows": "application/json;profile=rows", "parquet": "application/vnd.apache.parquet",
-         "arrow": "application/vnd.apache.arrow.stream"}
+         "arrow": "application/vnd.apache.arrow.stream",
+         "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
 COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
 FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt product priceCategory
     frequency unitOfMeasure currency priceType""".split()
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
-    warnings movingAverage rates""".split())
+    warnings movingAverage rates csvDialect""".split())
 Record = TypeVar("Record")
 _newest: dict[str, tuple[int, str]] = {}  # The newest revision of each address: number and text.
 _lock = threading.Lock()
@@ -336,8 +336,8 @@ class Client:
 
     def file(self, market: str, format: str, *, timeout: Optional[float] = None,
              **request: Any) -> PriceFile:
-        """The same as a file: csv, ndjson, rows (JSON), parquet or arrow, with the options of the
-        format. It is not kept in memory; `timeout` bounds its reading too."""
+        """The same as a file: csv, ndjson, rows (JSON), parquet, arrow or xlsx, with the options of
+        the format. It is not kept in memory; `timeout` bounds its reading too."""
         if format not in MEDIA:
             raise PricesError(f"There is no format {format!r}, only {', '.join(MEDIA)}")
         path, sent = self._request(market, request)

@@ -10,7 +10,7 @@ type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
 type Post<M extends Market> = paths[`/v3/prices/${M}`]['post'];
-type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings';
+type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings' | 'csvDialect';
 /** Filters and options as the service names them; `includeSeries` is true by default. */
 export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 'options'> & {
     readonly options?: Omit<Schemas['MassPriceOptions'], FormatOption>;
@@ -48,13 +48,10 @@ declare const MEDIA: {
     readonly rows: "application/json;profile=rows";
     readonly parquet: "application/vnd.apache.parquet";
     readonly arrow: "application/vnd.apache.arrow.stream";
+    readonly xlsx: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 };
-/** A format of files. */
 export type FileFormat = keyof typeof MEDIA;
-/**
- * Prices as bytes. `body` is read once, by a reader or by `bytes`, within `timeoutMs` of the call.
- * It fails with PricesError if the connection breaks: a part never passes for the whole.
- */
+/** Bytes, read once within `timeoutMs` of the call: PricesError if the connection breaks. */
 export interface PriceFile {
     readonly body: ReadableStream<Uint8Array>;
     readonly revision: string;

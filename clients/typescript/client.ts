@@ -10,7 +10,7 @@ type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
 type Post<M extends Market> = paths[`/v3/prices/${M}`]['post'];
-type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings';
+type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings' | 'csvDialect';
 /** Filters and options as the service names them; `includeSeries` is true by default. */
 export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 'options'> & {
   readonly options?: Omit<Schemas['MassPriceOptions'], FormatOption>;
@@ -43,13 +43,10 @@ const MEDIA = {
   rows: 'application/json;profile=rows',
   parquet: 'application/vnd.apache.parquet',
   arrow: 'application/vnd.apache.arrow.stream',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
 } as const;
-/** A format of files. */
 export type FileFormat = keyof typeof MEDIA;
-/**
- * Prices as bytes. `body` is read once, by a reader or by `bytes`, within `timeoutMs` of the call.
- * It fails with PricesError if the connection breaks: a part never passes for the whole.
- */
+/** Bytes, read once within `timeoutMs` of the call: PricesError if the connection breaks. */
 export interface PriceFile {
   readonly body: ReadableStream<Uint8Array>;
   readonly revision: string;
@@ -202,11 +199,15 @@ async function attempt(
   const headers = { ...ask.headers, [header]: credential };
   // A redirect would take the credential elsewhere.
   const init = { method, body: sent, headers, redirect: 'manual', signal } as const;
-  const answer = await fetch(url, init).catch((error) => {
+  const {
+    ok,
+    status,
+    headers: fields,
+    body,
+  } = await fetch(url, init).catch((error) => {
     const why = error.cause?.code ?? (error.cause ?? error).message;
     throw fault(`${url} cannot be reached: ${hide(why)}`);
   });
-  const { ok, status, headers: fields, body } = answer;
   const kind = fields.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
   if (ok && !isWhole && kind === ask.headers['accept']?.split(';')[0])
     return { content: null, fields, body, hide };
@@ -271,7 +272,6 @@ async function send(ask: Ask, transport: Transport, { signal, timeoutMs = 60_000
     signal?.throwIfAborted();
     if (control.signal.aborted) throw fault(`${url} did not answer within ${timeoutMs} ms`);
   };
-  /** The credential of an attempt. */
   const secretNow = async () => {
     const aborted = new Promise<never>((_resolve, reject) => {
       control.signal.addEventListener('abort', reject);
@@ -330,7 +330,7 @@ const isPage = ({ $metadata: meta, data }: Loose, mark: unknown) =>
   isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
 const arePrices = (content: Loose) =>
   isList(content.$metadata.warnings) &&
-  isPage(content, content.$metadata.revision) &&
+  areFound(content) &&
   !rowsOf(content).some((row) => Object.values(row).includes(undefined));
 const areChanges = (content: Loose) => isPage(content, content.$metadata.nextSeq);
 const areFound = (content: Loose) => isPage(content, content.$metadata.revision);
@@ -398,8 +398,8 @@ function priceCalls(ask: Asker, options: ClientOptions<Form>) {
   async function prices(market: Market, request: Loose = {}, call?: CallOptions): Promise<Loose> {
     const body = bodyOf(request, options.decimals === 'text' ? { decimalsAsText: true } : {});
     const got = await ask(pathOf(market), arePrices, call, JSON.stringify(body));
-    const { data, metadata } = got;
-    metadata.warnings = JSON.parse(got.hide(JSON.stringify(metadata.warnings)));
+    const { data, metadata, hide } = got;
+    metadata.warnings = JSON.parse(hide(JSON.stringify(metadata.warnings)));
     warn(market, body, metadata.warnings);
     return { data, metadata, revision: metadata.revision };
   }
@@ -414,8 +414,8 @@ function priceCalls(ask: Asker, options: ClientOptions<Form>) {
     if (!Object.hasOwn(MEDIA, format)) throw fault(`No format ${format}: ${Object.keys(MEDIA)}`);
     const sent = bodyOf(request);
     const got = await ask(pathOf(market), null, call, JSON.stringify(sent), MEDIA[format]);
-    const { fields, body, revision } = got;
-    warn(market, sent, warningsOf(got.hide(fields.get('x-warnings') ?? '')));
+    const { fields, body, revision, hide } = got;
+    warn(market, sent, warningsOf(hide(fields.get('x-warnings') ?? '')));
     const bytes = async () => new Uint8Array(await new Response(body).arrayBuffer());
     return { body, revision, nextCursor: fields.get('x-next-cursor'), bytes };
   }
@@ -454,6 +454,7 @@ function listCalls(ask: Asker) {
 /** @throws PricesError for a missing credential, two of them, and a malformed one or address */
 export function createClient<F extends Form = 'number'>(options: ClientOptions<F> = {}) {
   const ask = asker(options);
-  const client = { ...priceCalls(ask, options), ...listCalls(ask) };
-  return client as unknown as Client<F extends 'text' ? string : number>;
+  return { ...priceCalls(ask, options), ...listCalls(ask) } as unknown as Client<
+    F extends 'text' ? string : number
+  >;
 }

@@ -2036,20 +2036,20 @@ export interface components {
             readonly errors?: readonly components["schemas"]["Violation"][];
         };
         readonly MassPriceOptions: {
-            /** @description Adds the series to each record; false by default */
+            /** @description Adds the series to each record; default false */
             readonly includeSeries?: boolean;
-            /** @description Adds a summary to each record; false by default */
+            /** @description Adds a summary to each record; default false */
             readonly includeSummary?: boolean;
             /** @description ISO 4217 code, ignoring case: converts prices, never payables */
             readonly currency?: string;
             /** @description Id, name or symbol of a unit: converts prices, never payables */
             readonly unitOfMeasure?: string;
             /**
-             * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+             * @description For a price that cannot be converted, or none of whose requested points can; default keep
              * @enum {string}
              */
             readonly onUnconvertible?: "keep" | "omit" | "error";
-            /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage */
+            /** @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage */
             readonly decimals?: number;
             /** @description One point for each period, from its unrounded assessments */
             readonly aggregate?: {
@@ -2069,16 +2069,16 @@ export interface components {
             readonly limit?: number;
             /** @description The `nextCursor` of the previous page; continues after it, at its revision */
             readonly cursor?: string;
-            /** @description Rejects values that match nothing; false by default */
+            /** @description Rejects values that match nothing; default false */
             readonly strict?: boolean;
-            /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+            /** @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries */
             readonly lastObservations?: number;
-            /** @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default */
+            /** @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false */
             readonly decimalsAsText?: boolean;
-            /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+            /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
             readonly columns?: string;
             /**
-             * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+             * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
              * @enum {string}
              */
             readonly layout?: "long" | "wide";
@@ -2087,13 +2087,18 @@ export interface components {
              * @enum {string}
              */
             readonly warnings?: "header" | "row";
-            /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+            /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
             /**
              * @description Rate of means (`observes`): of the day (default), or the mean of their period
              * @enum {string}
              */
             readonly rates?: "day" | "period-mean";
+            /**
+             * @description CSV: cells between commas (default), or semicolons, with decimal commas
+             * @enum {string}
+             */
+            readonly csvDialect?: "comma" | "semicolon";
         };
         readonly FilterItem: string;
         /**
@@ -2116,6 +2121,8 @@ export interface components {
         readonly PriceParquet: string;
         /** @description The columns of the CSV: decimals as Decimal128, dates as Date32 */
         readonly PriceArrow: string;
+        /** @description The columns of the CSV as numbers, dates and texts, and a sheet `About` */
+        readonly PriceXlsx: string;
         /**
          * Format: date
          * @description First day of the series, inclusive
@@ -3721,12 +3728,12 @@ export interface components {
         /** @description Commercial grade: ids or names, any of them */
         readonly grades: readonly components["schemas"]["FilterItem"][];
         /**
-         * @description Adds the series to each record; false by default
+         * @description Adds the series to each record; default false
          * @example true
          */
         readonly includeSeries: boolean;
         /**
-         * @description Adds a summary to each record; false by default
+         * @description Adds a summary to each record; default false
          * @example true
          */
         readonly includeSummary: boolean;
@@ -3741,12 +3748,12 @@ export interface components {
          */
         readonly unitOfMeasure: string;
         /**
-         * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+         * @description For a price that cannot be converted, or none of whose requested points can; default keep
          * @example keep
          */
         readonly onUnconvertible: "keep" | "omit" | "error";
         /**
-         * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+         * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
          * @example 4
          */
         readonly decimals: number;
@@ -3767,24 +3774,24 @@ export interface components {
         /** @description The `nextCursor` of the previous page; continues after it, at its revision */
         readonly cursor: string;
         /**
-         * @description Rejects values that match nothing; false by default
+         * @description Rejects values that match nothing; default false
          * @example true
          */
         readonly strict: boolean;
         /**
-         * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+         * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
          * @example 12
          */
         readonly lastObservations: number;
         /**
-         * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+         * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
          * @example false
          */
         readonly decimalsAsText: boolean;
-        /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+        /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
         readonly columns: string;
         /**
-         * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+         * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
          * @example long
          */
         readonly layout: "long" | "wide";
@@ -3793,7 +3800,7 @@ export interface components {
          * @example header
          */
         readonly warnings: "header" | "row";
-        /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+        /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
         /**
          * @description Rate of means (`observes`): of the day (default), or the mean of their period
@@ -3801,10 +3808,15 @@ export interface components {
          */
         readonly rates: "day" | "period-mean";
         /**
+         * @description CSV: cells between commas (default), or semicolons, with decimal commas
+         * @example comma
+         */
+        readonly csvDialect: "comma" | "semicolon";
+        /**
          * @description Format of the response; overrides Accept
          * @example json
          */
-        readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow";
+        readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow" | "xlsx";
         /** @description Capacity of the cell or material: ids or names, any of them */
         readonly capacities: readonly components["schemas"]["FilterItem"][];
         /** @description Format of the battery cell: ids or names, any of them */
@@ -5268,12 +5280,12 @@ export interface operations {
                 /** @description Commercial grade: ids or names, any of them */
                 readonly grades?: components["parameters"]["grades"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -5288,12 +5300,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5314,24 +5326,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -5340,13 +5352,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5402,6 +5419,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5467,6 +5485,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -5518,12 +5537,12 @@ export interface operations {
                 /** @description Commercial grade: ids or names, any of them */
                 readonly grades?: components["parameters"]["grades"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -5538,12 +5557,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5564,24 +5583,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -5590,13 +5609,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5826,12 +5850,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -5846,12 +5870,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5872,24 +5896,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -5898,13 +5922,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5960,6 +5989,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6025,6 +6055,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6074,12 +6105,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6094,12 +6125,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6120,24 +6151,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6146,13 +6177,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6310,12 +6346,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6330,12 +6366,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6356,24 +6392,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6382,13 +6418,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6444,6 +6485,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6509,6 +6551,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6560,12 +6603,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6580,12 +6623,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6606,24 +6649,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6632,13 +6675,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6792,12 +6840,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6812,12 +6860,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6838,24 +6886,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6864,13 +6912,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6926,6 +6979,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6991,6 +7045,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7038,12 +7093,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7058,12 +7113,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7084,24 +7139,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7110,13 +7165,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7272,12 +7332,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7292,12 +7352,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7318,24 +7378,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7344,13 +7404,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7406,6 +7471,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7471,6 +7537,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7520,12 +7587,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7540,12 +7607,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7566,24 +7633,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7592,13 +7659,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7752,12 +7824,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7772,12 +7844,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7798,24 +7870,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7824,13 +7896,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7886,6 +7963,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7951,6 +8029,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7998,12 +8077,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8018,12 +8097,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8044,24 +8123,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8070,13 +8149,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8230,12 +8314,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8250,12 +8334,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8276,24 +8360,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8302,13 +8386,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8364,6 +8453,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -8429,6 +8519,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -8476,12 +8567,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8496,12 +8587,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8522,24 +8613,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8548,13 +8639,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8710,12 +8806,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8730,12 +8826,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8756,24 +8852,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8782,13 +8878,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8844,6 +8945,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -8909,6 +9011,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -8958,12 +9061,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8978,12 +9081,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9004,24 +9107,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9030,13 +9133,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9190,12 +9298,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9210,12 +9318,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9236,24 +9344,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9262,13 +9370,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9324,6 +9437,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -9389,6 +9503,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -9436,12 +9551,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9456,12 +9571,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9482,24 +9597,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9508,13 +9623,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9670,12 +9790,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9690,12 +9810,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9716,24 +9836,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9742,13 +9862,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9804,6 +9929,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -9869,6 +9995,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -9918,12 +10045,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9938,12 +10065,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9964,24 +10091,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9990,13 +10117,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10152,12 +10284,12 @@ export interface operations {
                 /** @description Material that is recycled: ids or names, any of them */
                 readonly feedstocks?: components["parameters"]["feedstocks"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10172,12 +10304,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10198,24 +10330,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10224,13 +10356,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10286,6 +10423,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -10351,6 +10489,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -10400,12 +10539,12 @@ export interface operations {
                 /** @description Material that is recycled: ids or names, any of them */
                 readonly feedstocks?: components["parameters"]["feedstocks"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10420,12 +10559,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10446,24 +10585,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10472,13 +10611,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10634,12 +10778,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10654,12 +10798,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10680,24 +10824,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10706,13 +10850,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10768,6 +10917,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -10833,6 +10983,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -10882,12 +11033,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10902,12 +11053,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10928,24 +11079,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10954,13 +11105,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11112,12 +11268,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11132,12 +11288,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11158,24 +11314,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11184,13 +11340,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11246,6 +11407,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -11311,6 +11473,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -11356,12 +11519,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11376,12 +11539,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11402,24 +11565,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11428,13 +11591,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11586,12 +11754,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11606,12 +11774,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11632,24 +11800,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11658,13 +11826,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11720,6 +11893,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -11785,6 +11959,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -11830,12 +12005,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11850,12 +12025,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11876,24 +12051,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11902,13 +12077,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12060,12 +12240,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12080,12 +12260,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12106,24 +12286,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12132,13 +12312,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12194,6 +12379,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -12259,6 +12445,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -12304,12 +12491,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12324,12 +12511,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12350,24 +12537,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12376,13 +12563,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12534,12 +12726,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12554,12 +12746,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12580,24 +12772,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12606,13 +12798,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12668,6 +12865,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -12733,6 +12931,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -12778,12 +12977,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12798,12 +12997,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12824,24 +13023,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12850,13 +13049,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13008,12 +13212,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -13028,12 +13232,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13054,24 +13258,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -13080,13 +13284,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13142,6 +13351,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -13207,6 +13417,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -13252,12 +13463,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -13272,12 +13483,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13298,24 +13509,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page; continues after it, at its revision */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes the numbers of points, the figures of summaries and all decimals of rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -13324,13 +13535,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json

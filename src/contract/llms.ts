@@ -53,16 +53,16 @@ const REQUESTS = [
   '',
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',
   'in the `currency` and `unitOfMeasure` of their record. A payable (`currency` null, Percent)',
-  'is a percentage of a reference price, not money. `series` is empty without `includeSeries`.',
-  '`$metadata.revision` is the revision of the data; the option `revision` repeats the response.',
+  'is a percentage of a reference price, not money.',
+  'Nothing is truncated. The option `revision` repeats the response of a `$metadata.revision`.',
 ];
 
 const FORMAT_MEDIA = FORMAT_NAMES.map((name) => `${code(name)} (${code(FORMATS[name].media)})`);
 
 const FORMAT_LINES = [
   `Prices come as ${FORMAT_MEDIA.join(', ')}:`,
-  'send `Accept` with the media type, or `format=csv` with a GET. CSV, rows, Parquet and Arrow',
-  'have a row for each price and date, NDJSON a record in each line; their metadata is in headers:',
+  'send `Accept`, or `format=csv` with a GET. NDJSON has a record in each line; all but it and',
+  'JSON have a row for each price and date. JSON alone has `$metadata`, the others headers:',
   '`x-data-revision`, `x-next-cursor`, `x-warnings`.',
 ];
 
@@ -70,7 +70,7 @@ const FILTERS = [
   'A filter is a list of names or ids, ignoring case: OR inside a list, AND across lists.',
   '`dateFrom` and `dateTo` (YYYY-MM-DD, inclusive) bound the series and drop no record. `codes`',
   'goes with the two dates only. A value that matches nothing is reported in',
-  ' `$metadata.warnings`, with suggestions; read the warnings before the numbers.',
+  '`$metadata.warnings`, with suggestions; read the warnings before the numbers.',
 ];
 
 const CONVERSION = [
@@ -84,7 +84,7 @@ const CONVERSION = [
 
 const PAGING = [
   'Without `limit` a response holds all records. With it, `$metadata.nextCursor` is the `cursor`',
-  'of the next page, with the same filters and options; on the last page it is null.',
+  'of the next page of the same request, and null on the last. All pages read one revision.',
 ];
 
 const ERRORS = [

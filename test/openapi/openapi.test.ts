@@ -187,7 +187,7 @@ const isShownOnce = (path: string, type: string): boolean =>
   (path.endsWith('/filters') || type !== 'application/json');
 
 /** A file has no example in a document of text. */
-const isFile = (type: string): boolean => type.startsWith('application/vnd.apache.');
+const isFile = (type: string): boolean => /^application\/vnd\.(apache|openxmlformats)/.test(type);
 
 t.test('every request and every answer has an example that validates', async (t) => {
   const examplesOf = (media: Operation): unknown[] =>
