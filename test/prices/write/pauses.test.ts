@@ -38,7 +38,6 @@ const KINDS: readonly Kind[] = [
   { title: 'series', format: 'parquet', options: SERIES },
   { title: 'short', format: 'parquet', options: SHORT },
   { title: 'series', format: 'xlsx', options: SERIES },
-  { title: 'wide', format: 'xlsx', options: WIDE },
   { title: 'short', format: 'rows', options: SHORT },
   { title: 'wide', format: 'csv', options: WIDE },
   { title: 'wide', format: 'rows', options: { ...WIDE, currency: 'CNY' } },
