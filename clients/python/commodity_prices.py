@@ -52,7 +52,7 @@ MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson",
          "arrow": "application/vnd.apache.arrow.stream"}
 COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
 FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt product priceCategory
-    frequency unitOfMeasure currency priceType""".split()
+    frequency unitOfMeasure currency priceType nextExpectedAt""".split()
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout

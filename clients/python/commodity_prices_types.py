@@ -147,6 +147,7 @@ class _PriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -182,6 +183,7 @@ class _LithiumPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -211,6 +213,7 @@ class _ManganesePriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -239,6 +242,7 @@ class _LithiumIonBatteryPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -268,6 +272,7 @@ class _CobaltPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -295,6 +300,7 @@ class _AnodesPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -323,6 +329,7 @@ class _CathodesPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -350,6 +357,7 @@ class _ElectrolytePriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -377,6 +385,7 @@ class _NaturalGraphitePriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -405,6 +414,7 @@ class _RareEarthsPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -432,6 +442,7 @@ class _SyntheticGraphitePriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -460,6 +471,7 @@ class _RecyclingPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -488,6 +500,7 @@ class _NickelPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -516,6 +529,7 @@ class _AluminiumPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -542,6 +556,7 @@ class _BindersAndAdditivesPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -568,6 +583,7 @@ class _PrecursorPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -594,6 +610,7 @@ class _SolventPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -620,6 +637,7 @@ class _CopperPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -690,6 +708,7 @@ class _SearchResult(TypedDict):
     matched: list[Matched]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency

@@ -49,6 +49,7 @@ const REQUESTS = [
   '- `GET /v3/changes?after=`: new, corrected and withdrawn points. `wait=25`',
   '  delays an empty answer for up to 25 seconds, then 204: `x-next-seq` is the next `after`.',
   '  `after=revision:<$metadata.revision>` continues from an answer, `after=latest` from now.',
+  '- `GET /v3/calendar?market=&from=&to=`: when prices are due, and which are late.',
   '- `GET /v3/reference/currencies`, `/units`, `/rates`: the targets and rates of conversions.',
   '',
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',

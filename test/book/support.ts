@@ -123,6 +123,15 @@ export async function answerOf(
   return { status: statusCode, said, body, headers };
 }
 
+/** When prices are due, and which follows which calendar. */
+const ofCalendars = (price: string): readonly string[] => [
+  `update holiday_list set days = '[{"date": "2026-07-01", "name": "A holiday"}]'
+    where id = (select id from holiday_list order by md5(slug || $1) limit 1)`,
+  `update calendar set due_time = '12:34', policy = 'nearest'
+    where id = (select calendar_id from price_calendar where price_id = ${price})`,
+  `delete from price_calendar where price_id = ${price}`,
+];
+
 /** Random changes of every kind that a person could make by SQL; each is one commit. */
 export function disturber(random: () => number) {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
@@ -158,6 +167,7 @@ export function disturber(random: () => number) {
       where id = (select price_category_id from price where id = ${price})`,
     "update currency set symbol = symbol || '*' where iso = 'USD'",
     "update unit_of_measure set symbol = symbol || '*' where slug = 'kilogram'",
+    ...ofCalendars(price),
     // Rates.
     `update fx_rate set rate = trim_scale(rate + 0.0001) where source = 'SAMPLE'
       and date in (select date from fx_rate where source = 'SAMPLE'

@@ -225,4 +225,5 @@ export const csvColumns = (market: Market): readonly string[] => [
   ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
   'observationsLeftOut',
   'movingAverage',
+  'nextExpectedAt',
 ];

@@ -89,6 +89,7 @@ export function sharedValues(
     assessmentLaunchedAt: members.assessmentLaunchedAt,
     lastAssessedAt: members.lastAssessedAt,
     latestPublishedAt: members.latestPublishedAt,
+    nextExpectedAt: members.nextExpectedAt,
     ...receiptValues(receipt),
     ...summaryValues(summary),
   };

@@ -50,6 +50,7 @@ const KINDS: Readonly<Record<string, TableColumnKind>> = {
   assessmentLaunchedAt: 'day',
   lastAssessedAt: 'day',
   latestPublishedAt: 'instant',
+  nextExpectedAt: 'instant',
   periodStart: 'day',
   periodEnd: 'day',
   observations: 'integer',
