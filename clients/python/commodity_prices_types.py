@@ -70,7 +70,7 @@ class ConversionUnitFactor(TypedDict):
     divide: str
 
 
-Conversion = TypedDict("Conversion", {
+_Conversion = TypedDict("_Conversion", {
     "status": Literal["converted", "unchanged", "not-applicable", "refused", "partial"],
     "reason": Optional[Literal["payable", "incompatible-unit", "no-rate"]],
     "from": ConversionFrom,
@@ -79,6 +79,11 @@ Conversion = TypedDict("Conversion", {
     "source": Optional[str],
     "rounding": Optional[str],
 })
+
+
+class Conversion(_Conversion, total=False):
+    """How to recompute the figures of the record by hand"""
+    rates: Literal["period-mean"]
 
 
 class SummaryAssessment(TypedDict):
@@ -119,6 +124,14 @@ PointRates = TypedDict("PointRates", {
 })
 
 
+class PointMeanRate(TypedDict):
+    """The mean rate that a converted mean used"""
+    firstDate: str
+    lastDate: str
+    days: int
+    rate: str
+
+
 class _Point(TypedDict):
     date: str
     low: Optional[float]
@@ -131,6 +144,7 @@ class _Point(TypedDict):
 class Point(_Point, total=False):
     """One assessment"""
     fx: PointRates
+    fxMean: PointMeanRate
     periodStart: str
     periodEnd: str
     observations: int
@@ -157,6 +171,7 @@ class _PriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -196,6 +211,7 @@ class _LithiumPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -225,6 +241,7 @@ class _ManganesePriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -255,6 +272,7 @@ class _LithiumIonBatteryPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -283,6 +301,7 @@ class _CobaltPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -312,6 +331,7 @@ class _AnodesPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -340,6 +360,7 @@ class _CathodesPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -368,6 +389,7 @@ class _ElectrolytePriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -397,6 +419,7 @@ class _NaturalGraphitePriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -425,6 +448,7 @@ class _RareEarthsPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -454,6 +478,7 @@ class _SyntheticGraphitePriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -483,6 +508,7 @@ class _RecyclingPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -512,6 +538,7 @@ class _NickelPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -539,6 +566,7 @@ class _AluminiumPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -566,6 +594,7 @@ class _BindersAndAdditivesPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -593,6 +622,7 @@ class _PrecursorPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -620,6 +650,7 @@ class _SolventPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -647,6 +678,7 @@ class _CopperPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -820,6 +852,7 @@ class _PriceState(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
 
 
 class PriceState(_PriceState, total=False):

@@ -1355,6 +1355,8 @@ export interface components {
         readonly Service: components["schemas"]["Reference"] | null;
         /** @description The currency of the numbers; null for a payable */
         readonly PriceCurrency: components["schemas"]["Currency"] | null;
+        /** @description What a value is: that of a `day`, or the mean of the month or year of its date (`month-mean`, `year-mean`) */
+        readonly Observes: string;
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
@@ -1540,6 +1542,23 @@ export interface components {
             /** @description Units of the requested currency for one of the base, as published */
             readonly to: string;
         };
+        /** @description The mean rate that a converted mean used */
+        readonly PointMeanRate: {
+            /**
+             * Format: date
+             * @description First rate day of the period
+             */
+            readonly firstDate: string;
+            /**
+             * Format: date
+             * @description Last rate day of the period
+             */
+            readonly lastDate: string;
+            /** @description Number of rate days, all of the period */
+            readonly days: number;
+            /** @description Mean of the cross rates of these days, rounded to 10 decimals for display: units of the requested currency for one of the price’s own */
+            readonly rate: string;
+        };
         /** @description How to recompute the figures of the record by hand */
         readonly Conversion: {
             /**
@@ -1570,6 +1589,11 @@ export interface components {
             } | null;
             /** @description Source of the exchange rates */
             readonly source: string | null;
+            /**
+             * @description Present if the rates are means of a month or year
+             * @enum {string}
+             */
+            readonly rates?: "period-mean";
             /** @description Rounding rule of converted values */
             readonly rounding: string | null;
         };
@@ -1630,6 +1654,7 @@ export interface components {
             /** @description Number of corrections since */
             readonly corrections: number;
             readonly fx?: components["schemas"]["PointRates"];
+            readonly fxMean?: components["schemas"]["PointMeanRate"];
             /**
              * Format: date
              * @description First day of the period of an aggregated point
@@ -1785,6 +1810,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
         };
         /** @description The withdrawn point, or the withdrawn price */
         readonly WithdrawnValue: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
@@ -2146,6 +2172,11 @@ export interface components {
             readonly warnings?: "header" | "row";
             /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
+            /**
+             * @description Rate of means (`observes`): of the day (default), or the mean of their period
+             * @enum {string}
+             */
+            readonly rates?: "day" | "period-mean";
         };
         readonly FilterItem: string;
         /**
@@ -2263,6 +2294,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2341,6 +2373,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2421,6 +2454,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2496,6 +2530,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2572,6 +2607,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2646,6 +2682,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2719,6 +2756,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2795,6 +2833,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2869,6 +2908,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2945,6 +2985,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3022,6 +3063,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3099,6 +3141,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3170,6 +3213,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3239,6 +3283,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3308,6 +3353,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3377,6 +3423,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3446,6 +3493,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3847,6 +3895,11 @@ export interface components {
         readonly warnings: "header" | "row";
         /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
+        /**
+         * @description Rate of means (`observes`): of the day (default), or the mean of their period
+         * @example day
+         */
+        readonly rates: "day" | "period-mean";
         /**
          * @description Format of the response; overrides Accept
          * @example json
@@ -5574,6 +5627,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -5818,6 +5876,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6122,6 +6185,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6365,6 +6433,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6595,6 +6668,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6841,6 +6919,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -7067,6 +7150,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7309,6 +7397,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -7537,6 +7630,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7781,6 +7879,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8007,6 +8110,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8249,6 +8357,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8475,6 +8588,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8717,6 +8835,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8945,6 +9068,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9189,6 +9317,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9415,6 +9548,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9657,6 +9795,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9885,6 +10028,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10129,6 +10277,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -10357,6 +10510,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10601,6 +10759,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -10829,6 +10992,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11073,6 +11241,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11297,6 +11470,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11537,6 +11715,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11761,6 +11944,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12001,6 +12189,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -12225,6 +12418,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12465,6 +12663,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -12689,6 +12892,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12929,6 +13137,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -13153,6 +13366,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13393,6 +13611,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -13605,7 +13828,6 @@ export interface operations {
                      *               }
                      *             ],
                      *             "assessmentLaunchedAt": "2017-03-06",
-                     *             "nextExpectedAt": "2026-07-01T08:30:00Z",
                      *             "product": {
                      *               "id": "96b73b09-19a5-5ba1-adad-70911261a30a",
                      *               "name": "Lithium carbonate, battery grade",
@@ -13660,7 +13882,8 @@ export interface operations {
                      *             "priceType": {
                      *               "id": "a19fcdc0-ee33-5583-aa84-b6df3b248d79",
                      *               "name": "Price"
-                     *             }
+                     *             },
+                     *             "observes": "day"
                      *           }
                      *         },
                      *         {
@@ -13691,7 +13914,7 @@ export interface operations {
                      */
                     readonly "application/json": components["schemas"]["ChangePage"];
                     /**
-                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","nextExpectedAt":"2026-07-01T08:30:00Z","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"}}}
+                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day"}}
                      *     {"seq":"k3f9a1w2c7xe.5120","operation":"corrected","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":"2026-06-30","before":{"low":18700,"mid":18800,"high":18900,"publishedAt":"2026-06-30T16:00:00Z","corrections":0},"after":{"low":18700,"mid":18800.5,"high":18900,"publishedAt":"2026-07-01T16:00:00Z","corrections":1}}
                      */
                     readonly "application/x-ndjson": components["schemas"]["ChangeLines"];

@@ -31,6 +31,7 @@ const MEMBERS = [
   'unitOfMeasure',
   'currency',
   'priceType',
+  'observes',
   'series',
 ];
 

@@ -128,8 +128,8 @@ export function answerExamples(market: Market): Readonly<Record<string, Examples
   };
 }
 
-const { code, lastAssessedAt, latestPublishedAt, series, ...described } = (examplesOf(MARKETS[0])
-  ?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
+const { code, lastAssessedAt, latestPublishedAt, nextExpectedAt, series, ...described } =
+  (examplesOf(MARKETS[0])?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
 
 /** A code of the first market. */
 export const EXAMPLE_CODE = code;

@@ -12,6 +12,7 @@ import {
   ref,
   Specification,
   textOrNull,
+  ValuesObserve,
   word,
 } from './components.ts';
 import { FORMATS, ndjsonSchema } from './formats.ts';
@@ -81,6 +82,7 @@ const PriceState = open(
     specification: ref(Specification),
     assessmentLaunchedAt: ref(AssessmentLaunchedAt),
     ...anyPriceReferences,
+    observes: ref(ValuesObserve),
   },
   {
     $id: 'PriceState',

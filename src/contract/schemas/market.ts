@@ -19,6 +19,7 @@ import {
   ref,
   Specification,
   textOrNull,
+  ValuesObserve,
   WarningLine,
 } from './components.ts';
 import { FORMAT_COMPONENTS, ndjsonSchema } from './formats.ts';
@@ -174,6 +175,7 @@ function recordSchema(market: Market): TObject {
       latestPublishedAt: ref(LatestPublishedAt),
       nextExpectedAt: ref(NextExpectedAt),
       ...priceReferences(dimensions),
+      observes: ref(ValuesObserve),
       conversion: Type.Optional(ref(Conversion)),
       summary: Type.Optional(ref(Summary)),
       series: ref(Series),
