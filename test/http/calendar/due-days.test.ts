@@ -1,11 +1,14 @@
 import ICAL from 'ical.js';
 import t from 'tap';
-import { createKey } from '../../../src/auth/keys/keys.ts';
+import { buildApp } from '../../../src/app.ts';
+import { createKey, revokeKey, rotateKey } from '../../../src/auth/keys/keys.ts';
 import type { Scope } from '../../../src/catalog/scopes.ts';
+import { loggerOf } from '../../../src/process/log.ts';
 import { CALENDARS, loadCalendarText } from '../../ingest/calendar/support.ts';
 import { describePrices, loadingDatabase, loadText, points } from '../../ingest/support/loading.ts';
 import type { TestDatabase } from '../../support/database/database.ts';
 import { keyFor, type Reply, type Service, serviceOn } from '../../support/http/service.ts';
+import { testConfig } from '../../support/http/test-config.ts';
 
 const NOW = Date.parse('2026-12-18T17:30:00Z');
 
@@ -243,4 +246,39 @@ t.test('a calendar token opens the due days alone: in the address or by Basic', 
   t.equal((await ask('/v3/calendar', live)).status, 401, 'without BASIC_AUTH');
   t.equal((await ask(`/v3/calendar?token=${key}`, { 'x-api-key': key })).status, 400);
   t.match((await ask('/v3/calendar')).headers['www-authenticate'], /Basic realm/);
+  const rotation = { graceMs: 60_000, expiresAt: null };
+  const rotated = await rotateKey(database.db, made.id, rotation);
+  t.match(rotated.key, /^cps_cal_cal/, 'its successor is a calendar token, too');
+  t.equal((await ask(`/v3/calendar?token=${rotated.key}`)).status, 200);
+  await revokeKey(database.db, rotated.id, 'left the desk');
+  t.equal((await ask(`/v3/calendar?token=${rotated.key}`)).status, 401);
+});
+
+t.test('a calendar token is masked wherever an address is logged or repeated', async (t) => {
+  const database = await weekly(t);
+  const made = {
+    name: 'outlook',
+    scopes: ['prices:*'],
+    expiresAt: null,
+    kind: 'calendar',
+  } as const;
+  const { key } = await createKey(database.db, made);
+  const lines: string[] = [];
+  const app = await buildApp({
+    config: testConfig(),
+    client: database.client,
+    logger: loggerOf('debug', { write: (line: string) => void lines.push(line) }),
+  });
+  t.teardown(() => app.close());
+  const secret = key.slice(-38);
+  for (const token of [key, key.replaceAll('_', '%5F')]) {
+    for (const url of [`/v3/calendar?token=${token}`, `/v3/calendar?token=${token}&from=x`]) {
+      const { body } = await app.inject({ url });
+      t.notMatch(body, secret);
+    }
+    const { body } = await app.inject({ url: `/v3/prices?token=${token}` });
+    t.notMatch(body, secret);
+  }
+  t.ok(lines.length >= 6);
+  t.notMatch(lines.join(''), secret);
 });
