@@ -18,7 +18,7 @@ export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 
 /** A request of a file: all options that its format has. */
 export type FileRequest<M extends Market> = Json<Post<M>['requestBody']>;
 /** Members that are integers; every other number of a record is a decimal. */
-type Count = 'corrections' | 'observations' | 'observationsLeftOut' | 'order';
+type Count = 'corrections' | 'days' | 'observations' | 'observationsLeftOut' | 'order';
 type Decimals<T, D> = [number] extends [T] ? D | (T & null) : T extends object ? Exact<T, D> : T;
 type Exact<T, D> = {
     [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D>;

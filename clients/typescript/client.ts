@@ -3,9 +3,8 @@ import type { components, paths } from './schema.d.ts';
 
 type Schemas = components['schemas'];
 type Json<T extends { content: { 'application/json': object } }> = T['content']['application/json'];
-type Query<Path extends '/v3/changes' | '/v3/search' | '/v3/reference/rates'> = NonNullable<
-  paths[Path]['get']['parameters']['query']
->;
+type QueryPath = '/v3/changes' | '/v3/search' | '/v3/reference/rates' | '/v3/calendar';
+type Query<Path extends QueryPath> = NonNullable<paths[Path]['get']['parameters']['query']>;
 type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
@@ -18,7 +17,7 @@ export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 
 /** A request of a file: all options that its format has. */
 export type FileRequest<M extends Market> = Json<Post<M>['requestBody']>;
 /** Members that are integers; every other number of a record is a decimal. */
-type Count = 'corrections' | 'observations' | 'observationsLeftOut' | 'order';
+type Count = 'corrections' | 'days' | 'observations' | 'observationsLeftOut' | 'order';
 type Decimals<T, D> = [number] extends [T] ? D | (T & null) : T extends object ? Exact<T, D> : T;
 type Exact<T, D> = { [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D> };
 type Item<M extends Market> = Json<Post<M>['responses'][200]>['data'][number];
@@ -122,6 +121,11 @@ export interface Client<D = number> {
     request: Query<'/v3/reference/rates'>,
     call?: CallOptions,
   ): Promise<Listing<Schemas['RateList']>>;
+  /** The days on which prices are due, by default of the next two weeks. */
+  calendar(
+    request?: Query<'/v3/calendar'>,
+    call?: CallOptions,
+  ): Promise<Listing<Schemas['DueDays']>>;
   /** The credential of the client: its scopes, markets, limits and expiry. */
   me(call?: CallOptions): Promise<Schemas['Me']>;
 }
@@ -448,6 +452,8 @@ function listCalls(ask: Asker) {
     units: (call?: CallOptions) => list('reference/units', areValues, call),
     rates: (request: object, call?: CallOptions) =>
       list(withQuery('reference/rates', request), areValues, call),
+    calendar: (request = {}, call?: CallOptions) =>
+      list(withQuery('calendar', request), areFound, call),
     me: async (call?: CallOptions) => (await ask('me', isMe, call)).content,
   };
 }

@@ -6,7 +6,7 @@ export type Period = (typeof PERIODS)[number];
 export const METHODS = ['average', 'first', 'last', 'min', 'max'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** What the values of a price are: of a day, or the means of a month or a year. */
+/** The kinds of the values of a price: of a day, or the means of a month or a year. */
 export const OBSERVES = ['day', 'month-mean', 'year-mean'] as const;
 export type Observes = (typeof OBSERVES)[number];
 

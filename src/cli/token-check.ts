@@ -3,7 +3,6 @@ import { checkToken } from '../app/check-token.ts';
 import type { Principal } from '../auth/credentials.ts';
 import { ALL_MARKETS, marketsOpenTo, SCOPES } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
-import { scopeClaimsOf } from '../config/scope-claims.ts';
 import { Problem } from '../errors.ts';
 import { readCommandConfig, withDevelopmentSecret } from '../process/environment.ts';
 import { EXIT, UsageError } from '../std/base-errors.ts';
@@ -11,6 +10,7 @@ import { PROGRAM } from '../std/program.ts';
 import { maskerOf } from '../std/secrets.ts';
 import { command, json } from './command.ts';
 import { printLines, timeText } from './output.ts';
+import { hintsOf } from './token-hints.ts';
 
 /** The result of a check. Texts never hold the token. */
 interface TokenCheck {
@@ -48,59 +48,10 @@ async function readToken(): Promise<string> {
   return token;
 }
 
-type Claims = Readonly<Record<string, unknown>>;
-
-/** The unverified claims of a token, for hints only; empty for another text. */
-function claimsOf(token: string): Claims {
-  try {
-    const text = Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8');
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Claims) : {};
-  } catch {
-    return {};
-  }
-}
-
-/** The texts of a claim: a list, or a text separated by spaces. */
-function textsOf(claim: unknown): string[] {
-  if (typeof claim === 'string') return claim.split(' ').filter((each) => each !== '');
-  return Array.isArray(claim) ? claim.filter((each) => typeof each === 'string') : [];
-}
-
-const shown = (value: unknown): string => JSON.stringify(value)?.slice(0, 200) ?? 'absent';
-
-/** The prefix of a text that ends with a scope of this service; null for another text. */
-function prefixOf(text: string): string | null {
-  const scope = SCOPES.find((each) => text.endsWith(each));
-  return scope === undefined ? null : text.slice(0, -scope.length);
-}
-
-/** Claims with scopes that JWT_SCOPE_CLAIMS does not name, and how it would name them. */
-function scopeHints(claims: Claims, config: Config): string[] {
-  const named = scopeClaimsOf(config.JWT_SCOPE_CLAIMS);
-  return Object.entries(claims).flatMap(([name, claim]) => {
-    const found = textsOf(claim).map(prefixOf);
-    const prefix = found.find((each) => each !== null) ?? null;
-    const isRead = named.some((each) => each.name === name && each.prefix === prefix);
-    if (prefix === null || isRead) return [];
-    const setting = prefix === '' ? name : `${name}=${prefix}`;
-    return [`the claim ${name} has scopes: JWT_SCOPE_CLAIMS=${setting} reads them`];
-  });
-}
-
-/** The required claims that the token lacks, each beside its own value. */
-function claimHints(claims: Claims, { JWT_ISSUER, JWT_AUDIENCE }: Config): string[] {
-  const audiences = [claims['aud']].flat();
-  const isIssuer = claims['iss'] === JWT_ISSUER;
-  const issuer = `iss is ${shown(claims['iss'])}, and JWT_ISSUER is ${shown(JWT_ISSUER)}`;
-  const audience = `aud is ${shown(claims['aud'])}, and JWT_AUDIENCE is ${shown(JWT_AUDIENCE)}`;
-  return [...(isIssuer ? [] : [issuer]), ...(audiences.includes(JWT_AUDIENCE) ? [] : [audience])];
-}
-
 function resultOf(result: Principal | Problem, token: string, config: Config): TokenCheck {
   const hide = maskerOf(token);
-  const claims = claimsOf(token);
-  const hints = scopeHints(claims, config).map(hide);
+  const hints = hintsOf(token, config);
+  const scopes = hints.scopes.map(hide);
   if (result instanceof Problem) {
     const { cause, code, message } = result;
     return {
@@ -112,7 +63,7 @@ function resultOf(result: Principal | Problem, token: string, config: Config): T
       markets: [],
       unknownScopes: [],
       expiresAt: null,
-      hints: [...(code === 'invalid_token' ? claimHints(claims, config).map(hide) : []), ...hints],
+      hints: [...(code === 'invalid_token' ? hints.claims.map(hide) : []), ...scopes],
     };
   }
   const known = new Set<string>(SCOPES);
@@ -125,7 +76,7 @@ function resultOf(result: Principal | Problem, token: string, config: Config): T
     markets: marketsOpenTo(result.scopes),
     unknownScopes: [...result.scopes].filter((each) => !known.has(each)),
     expiresAt: result.expiresAt,
-    hints: result.scopes.has(ALL_MARKETS) ? [] : hints,
+    hints: result.scopes.has(ALL_MARKETS) ? [] : scopes,
   };
 }
 

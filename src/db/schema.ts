@@ -95,7 +95,7 @@ export interface PriceRow extends PriceDimensions {
   short_name: string | null;
   specification: ColumnType<SpecificationEntry[], string, string>;
   assessment_launched_at: string | null;
-  /** What a value is. Null, if never stated, is a day. */
+  /** The kind of a value. Null, if never stated, is a day. */
   observes: Observes | null;
   revision: Revision;
 }

@@ -90,7 +90,7 @@ function valueAxis(unit, place, { theme, log, zoom = 1 }) {
     size: (_plot, marks) =>
       zoom * Math.max(58, 14 + 7 * Math.max(0, ...(marks ?? []).map(widthOf))),
     gap: 6 * zoom,
-    space: 50 * zoom,
+    space: 40 * zoom,
     grid: { show: place === 0, stroke: theme.line, width: zoom },
     ticks: { show: false },
     values: (_plot, marks) => marks.map((each) => (each === null ? '' : groupedText(each))),

@@ -137,8 +137,8 @@ export function Day({ date, frequency, asOf, due }) {
   const age = oldAge(date, frequency?.name, asOf?.slice(0, 10) ?? today());
   const isLate = due && !asOf && Date.parse(due) + LATE_MS < Date.now();
   return html`<span class="day">${date}</span>
-    ${age !== null && html`<span class="old">${ageText(age)} old</span>`}
-    ${age === null && isLate && html`<span class="old">due ${due.slice(0, 10)}</span>`}`;
+    ${age !== null && html` <span class="old">${ageText(age)} old</span>`}
+    ${age === null && isLate && html` <span class="old">due ${due.slice(0, 10)}</span>`}`;
 }
 
 /** The category of a price beside its name: a premium of 320 EUR/t looks like a price. */

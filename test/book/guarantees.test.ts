@@ -292,7 +292,7 @@ t.test('the editions stay within their budget', async (t) => {
   await fill(all);
   const limit = Math.round(0.6 * all.book.state.bytes);
   // Three quarters of the memory are for editions.
-  const twins = await twinsOn(t, database, { PRICE_BOOK_BYTES: String((limit * 4) / 3) });
+  const twins = await twinsOn(t, database, { PRICE_BOOK_BYTES: String(Math.ceil((limit * 4) / 3)) });
   const { book } = twins;
   await fill(twins);
   const inBudget = () => {

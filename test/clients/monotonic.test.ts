@@ -1,9 +1,7 @@
 import t from 'tap';
 import { createClient } from '../../clients/typescript/client.js';
 import { python } from '../support/process/python.ts';
-import { json, type Responder, refused, scriptedServer } from './scripted-server.ts';
-
-const SOON = { 'retry-after': '0' };
+import { json, type Responder, refused, SOON, scriptedServer } from './scripted-server.ts';
 
 /** An answer of a revision. */
 const of = (revision: string, headers: Record<string, string> = {}): Responder =>

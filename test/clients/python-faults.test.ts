@@ -3,23 +3,27 @@ import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { python } from '../support/process/python.ts';
 import {
-  closedConnection,
   ECHOES,
+  ENDLESS,
   echoedWarning,
   endlessTls,
+  FINAL_STATUSES,
   fullBacklog,
   INCOMPLETE,
   json,
   KEYS,
+  lateRetryAfter,
+  ODD_RETRY_AFTER,
+  OK,
   partsOf,
   price,
+  REPEATED,
   type Responder,
   refused,
+  SOON,
   scriptedServer,
   TOKEN,
 } from './scripted-server.ts';
-
-const OK = { $metadata: { revision: 'abcd.1', warnings: [] }, data: [price('A')] };
 
 /** A test server and Python programs that use it. */
 async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Responder[]) {
@@ -33,33 +37,17 @@ async function serving(test: Pick<typeof t, 'teardown'>, answers: readonly Respo
 }
 
 const ASK = 'print([each["code"] for each in cp.prices("nickel", timeout=20)])';
-const SOON = { 'retry-after': '0' };
 
 const problem = (body: object, status: number) =>
   json(body, { 'content-type': 'application/problem+json', ...SOON }, status);
 
 t.test('429, 502, 503, 504 and cut connections are tried again, at most three times', async (t) => {
-  const passing = [
-    refused(429, 'rate_limited', SOON),
-    refused(503, 'overloaded', SOON),
-    closedConnection,
-    json(OK),
-  ];
-  const some = await serving(t, passing);
-  const { code, stdout, stderr } = await some.call(ASK);
-  t.same([code, stdout, some.requests()], [0, "['A']\n", 4], stderr);
-  const foreign = [
-    json('<html>', { 'content-type': 'text/html', ...SOON }, 503),
-    problem({ code: 'X', detail: 'd', errors: { a: ['b'] } }, 503),
-    json(OK),
-  ];
-  const page = await serving(t, foreign);
-  t.equal((await page.call(ASK)).stdout, "['A']\n", 'also 503 of a proxy');
-  t.equal(page.requests(), 3);
-  const html = { 'content-type': 'text/html', ...SOON };
-  const proxied = await serving(t, [...[502, 504].map((each) => json('', html, each)), json(OK)]);
-  t.equal((await proxied.call(ASK)).stdout, "['A']\n", 'a proxy without its server');
-  t.equal(proxied.requests(), 3);
+  for (const [what, answers] of Object.entries(REPEATED)) {
+    const some = await serving(t, answers);
+    const { code, stdout, stderr } = await some.call(ASK);
+    t.same([code, stdout], [0, "['A']\n"], `${what}: ${stderr}`);
+    t.equal(some.requests(), answers.length, what);
+  }
   const all = await serving(t, [refused(503, 'overloaded', SOON)]);
   const failed = await all.call(ASK);
   t.match(failed.stderr, /PricesError: refused as overloaded/);
@@ -67,7 +55,7 @@ t.test('429, 502, 503, 504 and cut connections are tried again, at most three ti
 });
 
 t.test('no other refusal is tried again', async (t) => {
-  for (const status of [400, 401, 403, 404, 500]) {
+  for (const status of FINAL_STATUSES) {
     const one = await serving(t, [refused(status, 'a_code')]);
     const { stderr } = await one.call(ASK);
     t.match(stderr, /PricesError: refused as a_code/, String(status));
@@ -76,7 +64,7 @@ t.test('no other refusal is tried again', async (t) => {
 });
 
 t.test('Retry-After is bounded by the deadline of the call, whatever it says', async (t) => {
-  for (const after of ['86400', '999999999', new Date(Date.now() + 3_600_000).toUTCString()]) {
+  for (const after of lateRetryAfter()) {
     const late = await serving(t, [refused(429, 'rate_limited', { 'retry-after': after })]);
     const begun = performance.now();
     const { stderr } = await late.call('cp.prices("nickel", timeout=3)');
@@ -84,7 +72,7 @@ t.test('Retry-After is bounded by the deadline of the call, whatever it says', a
     t.equal(late.requests(), 1, after);
     t.ok(performance.now() - begun < 20_000, after);
   }
-  for (const after of ['-5', 'soon', '', 'Wed, 99 Foo 2026', '1e9']) {
+  for (const after of ODD_RETRY_AFTER) {
     const odd = await serving(t, [refused(503, 'overloaded', { 'retry-after': after }), json(OK)]);
     t.equal((await odd.call(ASK)).stdout, "['A']\n", after);
   }
@@ -92,30 +80,8 @@ t.test('Retry-After is bounded by the deadline of the call, whatever it says', a
   t.equal((await without.call(ASK)).stdout, "['A']\n");
 });
 
-/** Sends the bytes of an answer and then a space every 100 ms, for ever. */
-const dripping =
-  (begin: string, drop: string): Responder =>
-  ({ socket }) => {
-    socket?.write(`HTTP/1.1 200 OK\r\n${begin}`);
-    const timer = setInterval(() => socket?.write(drop), 100);
-    socket?.on('close', () => clearInterval(timer)).on('error', () => {});
-  };
-
-const TYPE = 'content-type: application/json\r\n';
-
 t.test('no call outlasts its deadline, whatever the server does', async (t) => {
-  const endless: Responder = (reply) => {
-    reply.writeHead(200, { 'content-type': 'application/json' });
-    const timer = setInterval(() => reply.write(' '.repeat(70_000)), 20);
-    reply.on('close', () => clearInterval(timer));
-  };
-  for (const [name, answer] of Object.entries({
-    silent: () => {},
-    endless,
-    'headers that drip': dripping('x-drip: ', 'x'),
-    'a body that drips': dripping(`${TYPE}content-length: 100000\r\n\r\n`, ' '),
-    'chunks that drip': dripping(`${TYPE}transfer-encoding: chunked\r\n\r\n`, '1\r\n \r\n'),
-  })) {
+  for (const [name, answer] of Object.entries(ENDLESS)) {
     const late = await serving(t, [answer]);
     const { stdout, stderr } = await late.call(`
 import time

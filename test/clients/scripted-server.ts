@@ -44,6 +44,9 @@ export const json =
     reply.end(typeof body === 'string' ? body : JSON.stringify(body));
   };
 
+/** Closes the connection without an answer. */
+export const closedConnection: Responder = (reply) => reply.destroy();
+
 /** Answers with a problem of this status and code. */
 export const refused = (
   status: number,
@@ -55,6 +58,75 @@ export const refused = (
     { 'content-type': 'application/problem+json', ...headers },
     status,
   );
+
+/** A page of prices. */
+export const OK = {
+  $metadata: { market: 'nickel', revision: 'abcd.1', warnings: [] },
+  data: [PRICE],
+};
+
+/** Lets a client repeat its request at once. */
+export const SOON = { 'retry-after': '0' };
+
+/** Answers with the HTML of a proxy. */
+const proxied = (status: number): Responder =>
+  json('<html>', { 'content-type': 'text/html', ...SOON }, status);
+
+/** Breaks off in its body. */
+const cut: Responder = (reply) => {
+  reply.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+  reply.write('{"$metadata', () => reply.destroy());
+};
+
+/** Failures after which a client repeats its request, each with the final answer, by their kind. */
+export const REPEATED: Readonly<Record<string, readonly Responder[]>> = {
+  'refusals and a closed connection': [
+    refused(429, 'rate_limited', SOON),
+    refused(503, 'overloaded', SOON),
+    closedConnection,
+    json(OK),
+  ],
+  'a body that breaks off': [refused(503, 'overloaded', SOON), cut, json(OK)],
+  'a proxy without its server': [proxied(502), proxied(504), json(OK)],
+  '503 of a proxy': [proxied(503), json({ code: 'X', errors: null }, SOON, 503), json(OK)],
+};
+
+/** Statuses after which a client does not repeat its request. */
+export const FINAL_STATUSES = [400, 401, 403, 404, 500] as const;
+
+/** Values of `Retry-After` beyond the deadline of any call. */
+export const lateRetryAfter = (): string[] => [
+  '86400',
+  '999999999',
+  new Date(Date.now() + 3_600_000).toUTCString(),
+];
+
+/** Values of `Retry-After` without a meaning. */
+export const ODD_RETRY_AFTER = [
+  ...['-1', '-5', 'soon', '', '1e9', '0x1'],
+  'Wed, 99 Foo 2026',
+] as const;
+
+/** Sends some bytes of an answer, and then a few repeatedly. */
+const dripping =
+  (begin: string, drop: string, everyMs = 100): Responder =>
+  ({ socket }) => {
+    socket?.write(`HTTP/1.1 200 OK\r\n${begin}`);
+    const timer = setInterval(() => socket?.write(drop), everyMs);
+    socket?.on('close', () => clearInterval(timer)).on('error', () => {});
+  };
+
+const TYPE = 'content-type: application/json\r\n';
+const CHUNKED = `${TYPE}transfer-encoding: chunked\r\n\r\n`;
+
+/** Answers without an end, by their kind. */
+export const ENDLESS: Readonly<Record<string, Responder>> = {
+  silent: () => {},
+  'a long body': dripping(CHUNKED, `10000\r\n${' '.repeat(65_536)}\r\n`, 20),
+  'headers that drip': dripping('x-drip: ', 'x'),
+  'a body that drips': dripping(`${TYPE}content-length: 100000\r\n\r\n`, ' '),
+  'chunks that drip': dripping(CHUNKED, '1\r\n \r\n'),
+};
 
 /** Keys of a service and of a gateway; the second has characters that encodings change. */
 export const KEYS = [`cps_live_0123456789_${'Zx9'.repeat(12)}ab`, 'gw+K/e"y%1\\&x=='] as const;
@@ -141,9 +213,6 @@ export const echoedWarning: Responder = (reply, request) => {
   const body = { $metadata: { revision: 'abcd.1', warnings }, data: [PRICE] };
   json(body)(reply, {} as IncomingMessage);
 };
-
-/** Closes the connection without an answer. */
-export const closedConnection: Responder = (reply) => reply.destroy();
 
 /** A server that clients of a test ask. */
 export interface ScriptedServer {

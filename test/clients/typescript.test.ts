@@ -88,7 +88,7 @@ const numbersIn = (value: unknown): string[] =>
 t.test(
   'with decimals as texts every digit is that of the service; counts are numbers',
   async (t) => {
-    const counts = ['corrections', 'observations', 'observationsLeftOut', 'order'];
+    const counts = ['corrections', 'days', 'observations', 'observationsLeftOut', 'order'];
     // The types of the client name the integers of a record: every other number is a text.
     t.same([...new Set(membersOf('integer', schemas.NickelPriceRecord))].sort(), counts);
     const decimals = [...new Set(membersOf('number', schemas.NickelPriceRecord))];
@@ -190,6 +190,7 @@ t.test('every operation that reads data has a call, with the content of its answ
     getCurrencies: whole('/v3/reference/currencies', client.currencies()),
     getUnits: whole('/v3/reference/units', client.units()),
     getRates: whole(`/v3/reference/rates?${new URLSearchParams(range)}`, client.rates(range)),
+    getCalendar: whole('/v3/calendar?market=nickel', client.calendar({ market: ['nickel'] })),
     searchPrices: whole('/v3/search?q=nickel&limit=2', client.search('nickel', { limit: 2 })),
     getNickelFilters: whole('/v3/prices/nickel/filters', client.filters('nickel')),
     getNickelPrices: whole('/v3/prices/nickel?includeSeries=true', client.prices('nickel')),

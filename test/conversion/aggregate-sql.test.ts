@@ -7,7 +7,7 @@ import { type Conversion, observe } from '../../src/conversion/convert.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { dayText } from '../../src/std/days.ts';
 import { testDatabase } from '../support/database/database.ts';
-import { BY_RULE_FUNCTION } from '../support/database/sql-analytics.ts';
+import { analyticsClient } from '../support/database/sql-analytics.ts';
 import {
   CURRENCY,
   columnsOf,
@@ -97,7 +97,6 @@ async function fill(client: pg.PoolClient, series: ReturnType<typeof randomSerie
     `create temp table points (date date, low numeric, mid numeric, high numeric)`,
   );
   await client.query(`create temp table fx (date date, usd numeric, cny numeric)`);
-  await client.query(BY_RULE_FUNCTION);
   const columns = [0, 1, 2, 3].map((at) => series.rows.map((row) => row[at]));
   await client.query(
     `insert into points
@@ -111,7 +110,7 @@ async function fill(client: pg.PoolClient, series: ReturnType<typeof randomSerie
 }
 
 t.test('every aggregate is what PostgreSQL computes, with and without conversion', async (t) => {
-  const { pool } = await testDatabase(t);
+  const client = await analyticsClient(t, await testDatabase(t));
   const series = randomSeries(20_200_101);
   const columns: Columns = columnsOf(series.rows);
   const { conversion } = outcomeOf(
@@ -119,8 +118,6 @@ t.test('every aggregate is what PostgreSQL computes, with and without conversion
     { currency: CURRENCY.USD, unit: unitOf('pound') },
     ratesOf({ USD: series.usd, CNY: series.cny }),
   );
-  const client = await pool.connect();
-  t.teardown(() => client.release(true));
   await fill(client, series);
   for (const how of [null, conversion] satisfies (Conversion | null)[]) {
     for (const period of PERIODS) {

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
-import { explorerOn, settled } from '../support/process/explorer.ts';
+import { explorerOn, RECORD_WRITTEN, settled, words } from '../support/process/explorer.ts';
 import { unfold, walk } from '../support/process/explorer-walk.ts';
 
 const database = await testDatabase(t, { seeded: true });
@@ -40,8 +40,6 @@ await commit(database.pool, async (client) => {
 });
 
 const explorer = await explorerOn(t, database);
-
-const words = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
 /** The first load of the service. */
 const FIRST = String(
@@ -120,17 +118,9 @@ t.test(
   },
 );
 
-/** Records the texts that the page writes on any canvas. */
-const RECORD = `globalThis.written = [];
-  const { fillText } = CanvasRenderingContext2D.prototype;
-  CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
-    written.push(text);
-    return fillText.call(this, text, ...others);
-  };`;
-
 t.test('each of two axes names its prices', async (t) => {
   const { page, show } = await explorer.open(t);
-  await page.addInitScript(RECORD);
+  await page.addInitScript(RECORD_WRITTEN);
   await show('price=nickel/CP-NI-0001&price=nickel/CP-NI-0003&price=nickel/CP-NI-0011');
   const texts = (await page.evaluate('written')) as string[];
   t.ok(texts.includes('USD/t: CP-NI-0001, CP-NI-0003'));
@@ -429,6 +419,13 @@ t.test('the help is on every page, and its pages are those documents', async (t)
   ] as const) {
     await menu.getByRole('link', { name }).click();
     await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+    const boxes = await Promise.all(
+      (await menu.getByRole('link').all()).map((link) => link.boundingBox()),
+    );
+    for (const [at, box] of boxes.slice(1).entries()) {
+      const before = boxes[at];
+      t.ok(Number(box?.x) > Number(before?.x) + Number(before?.width) + 5, 'links are apart');
+    }
     const links = (await page.evaluate(`[...document.querySelectorAll('main a')].map((link) =>
       [link.href, link.pathname !== location.pathname || link.hash === '' ||
         document.getElementById(link.hash.slice(1)) !== null])`)) as [string, boolean][];

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { addPrice, commit, type NewPoint, putPoints } from '../support/prices/sample-writes.ts';
-import { explorerOn } from '../support/process/explorer.ts';
+import { explorerOn, words } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });
 
@@ -44,8 +44,6 @@ await commit(database.pool, async (client) => {
 });
 
 const explorer = await explorerOn(t, database);
-
-const words = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
 t.test('a change has its base day where that is not about the named span back', async (t) => {
   const { page, show } = await explorer.open(t);

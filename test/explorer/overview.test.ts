@@ -1,7 +1,7 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { addPrice, commit } from '../support/prices/sample-writes.ts';
-import { explorerOn } from '../support/process/explorer.ts';
+import { explorerOn, RECORD_WRITTEN } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });
 
@@ -83,18 +83,12 @@ t.test(
 
 t.test('the picture of a chart says that sample prices are invented', async (t) => {
   const { page, show } = await explorer.open(t);
-  const written = `globalThis.written = [];
-    const { fillText } = CanvasRenderingContext2D.prototype;
-    CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
-      written.push(text);
-      return fillText.call(this, text, ...others);
-    };`;
   for (const [code, isSample] of [
     ['CP-NI-0001', true],
     ['0-LOADED', false],
   ] as const) {
     await show(`price=nickel/${code}`);
-    await page.evaluate(written);
+    await page.evaluate(RECORD_WRITTEN);
     await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'PNG of the chart' }).click(),

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { testDatabase } from '../support/database/database.ts';
 import { addPrice, commit, putPoints, putRates } from '../support/prices/sample-writes.ts';
-import { explorerOn, settled } from '../support/process/explorer.ts';
+import { explorerOn, RECORD_WRITTEN, settled } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });
 await commit(database.pool, async (client) => {
@@ -76,12 +76,7 @@ t.test(
   async (t) => {
     const { page, show } = await explorer.open(t);
     await show('price=copper/M-copper&currency=EUR');
-    await page.evaluate(`globalThis.written = [];
-    const { fillText } = CanvasRenderingContext2D.prototype;
-    CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
-      written.push(text);
-      return fillText.call(this, text, ...others);
-    };`);
+    await page.evaluate(RECORD_WRITTEN);
     await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'PNG of the chart' }).click(),

@@ -9,7 +9,7 @@ import type { Download, Page } from 'playwright-core';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
 import { programOnPath } from '../support/process/browser.ts';
-import { explorerOn } from '../support/process/explorer.ts';
+import { explorerOn, RECORD_WRITTEN } from '../support/process/explorer.ts';
 
 const explorer = await explorerOn(t, await seededDatabase(t));
 const run = promisify(execFile);
@@ -251,21 +251,13 @@ t.test('programs hold any code, and lose no digit', async (t) => {
   t.match(programs['power-query'], 'Json.Document(Answer)[detail]');
 });
 
-/** Records the texts that the page writes on any canvas. */
-const RECORD = `globalThis.written = [];
-  const { fillText } = CanvasRenderingContext2D.prototype;
-  CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
-    written.push(text);
-    return fillText.call(this, text, ...others);
-  };`;
-
 t.test(
   'the picture of the chart says what the page says, on white, at twice the size',
   async (t) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const { page, show } = await explorer.open(t, { colorScheme });
       await show('price=nickel/CP-NI-0002&price=nickel/CP-NI-0003&currency=EUR&from=2026-01-01');
-      await page.evaluate(RECORD);
+      await page.evaluate(RECORD_WRITTEN);
       const file = await saved(page, 'PNG of the chart');
       t.equal(file.suggestedFilename(), 'CP-NI-0002_CP-NI-0003.png');
       const bytes = await readFile(await file.path());

@@ -24,7 +24,7 @@ t.test('texts that cannot be searched are a 400 that says why', async (t) => {
     ['q=%FF', '?q invalid_format'],
     ['q=%', '?q invalid_format'],
     ['q=nickel&limit=0', '?limit out_of_range'],
-    ['q=nickel&limit=101', '?limit out_of_range'],
+    ['q=nickel&limit=501', '?limit out_of_range'],
     ['q=nickel&limit=1e1', '?limit wrong_type'],
     ['q=nickel&limit=1&limit=2', '?limit too_many_items'],
     ['q=nickel&market=nickel', '?market unknown_field'],

@@ -138,7 +138,7 @@ export const anyPriceReferences = priceReferences(
   ),
 );
 
-/** What the values of a price are. */
+/** The kind of the values of a price. */
 export const ValuesObserve = openWord(OBSERVES, {
   $id: 'Observes',
   description:

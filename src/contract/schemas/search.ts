@@ -19,7 +19,7 @@ import { PRINTABLE } from './options.ts';
 /** Maximum number of characters of a search text. */
 const TEXT_MAX = 128;
 /** Maximum and default number of results in a response. */
-const RESULTS_MAX = 100;
+const RESULTS_MAX = 500;
 export const RESULTS = 20;
 
 /** The ways in which a search word can match, the best first. */

@@ -43,6 +43,7 @@ function notesOf({ entries, answers, view, warnings }) {
     view.currency && `in ${view.currency}`,
     view.unit && `per ${view.unit}`,
     rates.length > 0 && `exchange rates: ${rates.join(', ')}`,
+    view.rates && 'means converted by the mean rates of their period',
     view.compare === 'year' && 'change from a year ago',
     view.index && 'as an index, 100 at the first value shown',
     view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,

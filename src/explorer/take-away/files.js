@@ -49,6 +49,7 @@ export function columnsOf(records) {
     ...attributes,
     ...['periodStart', 'periodEnd', 'observations', 'observationsLeftOut'].filter(isGiven),
     ...(isGiven('fx') ? ['fxDate', 'fxBase', 'fxFrom', 'fxTo'] : []),
+    ...(isGiven('fxMean') ? ['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'] : []),
     ...(isPartial ? ['conversionStatus', 'conversionReason'] : []),
   ];
 }

@@ -41,7 +41,7 @@ const newestOf = (entries) =>
     return newest === null || lastAssessedAt > newest ? lastAssessedAt : newest;
   }, null);
 
-const titleOf = (entries) =>
+const headingOf = (entries) =>
   entries.length === 1 ? entries[0].record.name : counted(entries.length, 'price');
 
 /** The controls and remarks: above the chart, on a phone below it with folded controls. */
@@ -114,14 +114,15 @@ export class Prices extends Loaded {
     const apart = isEmpty ? [...SHOWN_APART, 'not_yet_existing'] : SHOWN_APART;
     const warnings = data.warnings.filter(({ code }) => !apart.includes(code));
     const hasPoints = entries.some(({ record }) => record.series.length > 0);
-    const settings = { app, view: chosen, newest: newestOf(entries) };
+    const hasMeans = entries.some(({ record }) => record.observes !== 'day');
+    const settings = { app, view: chosen, newest: newestOf(entries), hasMeans };
     const remarks = { records: entries.map(({ record }) => record), warnings };
     const isConverted = view.currency !== null || view.unit !== null;
     return html`
       ${isOld && !isLoading && html`<${OldNote} />`}
       <div class=${isLoading || isOld ? 'stale' : ''} aria-busy=${isLoading || isOld ? 'true' : 'false'}>
         <section class="panel">
-          <h1><bdi>${isEmpty ? 'No prices' : titleOf(entries)}</bdi></h1>
+          <h1><bdi>${isEmpty ? 'No prices' : headingOf(entries)}</bdi></h1>
           <${Settings} isAbove=${true} settings=${settings} remarks=${remarks} />
           ${
             hasPoints

@@ -15,7 +15,9 @@ export class Search extends Component {
     text: '',
     foundFor: null,
     found: null,
+    total: 0,
     suggestions: [],
+    isAll: false,
     isFull: false,
     error: null,
     isOpen: false,
@@ -71,10 +73,16 @@ export class Search extends Component {
   blur = ({ relatedTarget }) => relatedTarget && this.leave({ target: relatedTarget });
 
   type = (text) => {
-    this.setState({ text, isFull: false, isOpen: true });
+    this.setState({ text, isAll: false, isFull: false, isOpen: true });
     this.stop();
     if (text.trim() === '') this.setState({ found: null, suggestions: [], error: null });
     else this.timer = setTimeout(this.reload, REST_MS);
+  };
+
+  /** Shows all results. The button for them disappears, so the focus returns to the field. */
+  showAll = () => {
+    this.setState({ isAll: true }, this.reload);
+    this.field.current.focus();
   };
 
   /** Searches for the text of the field. */
@@ -90,9 +98,9 @@ export class Search extends Component {
       });
       // The component also shows the error of a search.
       this.setState({ Results });
-      const { data, suggestions } = await lookUp(text, signal);
+      const { data, ...others } = await lookUp(text, signal, this.state.isAll);
       if (signal.aborted) return;
-      this.setState({ foundFor: text, found: data, suggestions, error: null });
+      this.setState({ foundFor: text, found: data, ...others, error: null });
       app.recovery.remove(this);
     } catch (error) {
       if (signal.aborted) return;
@@ -147,7 +155,7 @@ export class Search extends Component {
         />
         <kbd aria-hidden="true">/</kbd>
         <p class="hidden" role="status">
-          ${found === null || error ? '' : `${found.length} results`}
+          ${found === null || error ? '' : `${found.length} of ${state.total} results`}
         </p>
         ${
           isOpen &&

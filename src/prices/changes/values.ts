@@ -122,7 +122,7 @@ const ATTRIBUTES = sql.join(
     ...Object.values(DIMENSIONS).map(({ field }) => columnName(field)),
   ]
     .map<RawBuilder<unknown>>((column) => sql.ref(column))
-    // As `price_at_2` reads it.
+    // The same default as in `price_at_2`.
     .concat(sql`coalesce(observes, 'day') as observes`),
 );
 

@@ -58,7 +58,7 @@ export interface PriceAttributes extends PriceDimensions {
   readonly name: string;
   readonly short_name: string | null;
   readonly assessment_launched_at: string | null;
-  /** What a value is: of a day, or the mean of a period. */
+  /** The kind of a value: of a day, or the mean of a period. */
   readonly observes: Observes;
 }
 

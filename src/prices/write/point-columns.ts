@@ -24,8 +24,8 @@ const dayRates = ({ fx }: PointColumns): FxColumns | undefined =>
 
 /**
  * The columns whose values differ between the points of a record, by name. The rows of CSV and
- * JSON, Parquet and Arrow derive from it. The nested JSON of `json.ts` has its own order of the same
- * members, because it is the fastest writer. `conversionReason` depends on the receipt as well.
+ * JSON, Parquet and Arrow derive from it. The nested JSON of `json.ts` lists the same members
+ * itself, because it is the fastest writer. `conversionReason` depends on the receipt as well.
  */
 export const POINT_COLUMNS: Readonly<Record<string, PointColumn>> = {
   date: { kind: 'day', of: ({ day }) => day },

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import t from 'tap';
 import { seededDatabase, type TestDatabase } from '../../support/database/database.ts';
 import {
-  BY_RULE_FUNCTION,
+  analyticsClient,
   instant,
   type PointUnits,
   shown,
@@ -38,9 +38,7 @@ let client: pg.PoolClient;
 t.before(async () => {
   database = await seededDatabase(t);
   service = await serviceOn(t, database);
-  client = await database.pool.connect();
-  t.teardown(() => client.release(true));
-  await client.query(BY_RULE_FUNCTION);
+  client = await analyticsClient(t, database);
 });
 
 /** The series of every price as PostgreSQL aggregates them, by code. */

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import t from 'tap';
 import { seededDatabase } from '../../support/database/database.ts';
 import {
-  BY_RULE_FUNCTION,
+  analyticsClient,
   type PointUnits,
   valuesIn,
 } from '../../support/database/sql-analytics.ts';
@@ -19,9 +19,7 @@ t.before(async () => {
     await serviceOn(t, database),
     await serviceOn(t, database, { PRICE_BOOK_BYTES: '0' }),
   ];
-  client = await database.pool.connect();
-  t.teardown(() => client.release(true));
-  await client.query(BY_RULE_FUNCTION);
+  client = await analyticsClient(t, database);
 });
 
 interface Range {

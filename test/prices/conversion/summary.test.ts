@@ -2,7 +2,7 @@ import type pg from 'pg';
 import t from 'tap';
 import { seededDatabase, type TestDatabase } from '../../support/database/database.ts';
 import {
-  BY_RULE_FUNCTION,
+  analyticsClient,
   type PointUnits,
   shown,
   valuesIn,
@@ -17,9 +17,7 @@ let client: pg.PoolClient;
 t.before(async () => {
   database = await seededDatabase(t);
   service = await serviceOn(t, database);
-  client = await database.pool.connect();
-  t.teardown(() => client.release(true));
-  await client.query(BY_RULE_FUNCTION);
+  client = await analyticsClient(t, database);
 });
 
 /** The last day that may be the base of each span, from the date `d` of the latest. */

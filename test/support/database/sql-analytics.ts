@@ -1,10 +1,14 @@
+import type pg from 'pg';
+import type t from 'tap';
+import type { TestDatabase } from './database.ts';
+
 /**
  * An oracle in SQL: PostgreSQL computes conversions, aggregates and summaries from the tables of a
  * test, without any code of the service.
  */
 
 /** Rounds half-even by the rule of the contract; `x` is exact or has a hundred decimals. */
-export const BY_RULE_FUNCTION = `
+const BY_RULE_FUNCTION = `
 create function pg_temp.by_rule(x numeric) returns numeric language plpgsql as $$
 declare
   d integer := 2;
@@ -19,6 +23,17 @@ begin
     when shifted - whole = 0.5 and whole % 2 = 1 then whole + 1 else whole end;
   return trim_scale(sign(x) * n / ('1' || repeat('0', d))::numeric);
 end $$`;
+
+/** A connection with the function `pg_temp.by_rule`; the teardown closes it. */
+export async function analyticsClient(
+  test: Pick<typeof t, 'teardown'>,
+  { pool }: Pick<TestDatabase, 'pool'>,
+): Promise<pg.PoolClient> {
+  const client = await pool.connect();
+  test.teardown(() => client.release(true));
+  await client.query(BY_RULE_FUNCTION);
+  return client;
+}
 
 /** Stored values, or euro per kilogram if the price can be converted. */
 export type PointUnits = 'native' | 'EUR/kg';

@@ -102,6 +102,17 @@ export async function settled(page: Page, faults: readonly string[] = []): Promi
   });
 }
 
+/** A text with a blank for each white space, as a reader sees it. */
+export const words = (text: string): string => text.replace(/\s+/g, ' ').trim();
+
+/** Script that records the texts that the page writes on canvases, in `globalThis.written`. */
+export const RECORD_WRITTEN = `globalThis.written = [];
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...others) {
+    written.push(text);
+    return fillText.call(this, text, ...others);
+  };`;
+
 const PICTURES = fileURLToPath(new URL('../../../screenshots/', import.meta.url));
 
 /** Keeps a picture of a page in the folder `screenshots`. */
