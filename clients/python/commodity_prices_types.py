@@ -789,6 +789,26 @@ class UnitEntry(TypedDict):
     rec20: Optional[str]
 
 
+class DueDay(TypedDict):
+    """A day on which a price is due, or would be"""
+    date: str
+    dueAt: Optional[str]
+    status: str
+    holiday: Optional[str]
+    movedFrom: Optional[str]
+
+
+class DuePrice(TypedDict):
+    """A price with its due days"""
+    market: str
+    code: str
+    name: str
+    calendar: Optional[str]
+    reason: Optional[str]
+    nextExpectedAt: Optional[str]
+    days: list[DueDay]
+
+
 class RateEntryLegs(TypedDict):
     base: str
     quote: str
