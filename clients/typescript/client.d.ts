@@ -5,7 +5,8 @@ type Json<T extends {
         'application/json': object;
     };
 }> = T['content']['application/json'];
-type Query<Path extends '/v3/changes' | '/v3/search' | '/v3/reference/rates'> = NonNullable<paths[Path]['get']['parameters']['query']>;
+type QueryPath = '/v3/changes' | '/v3/search' | '/v3/reference/rates' | '/v3/calendar';
+type Query<Path extends QueryPath> = NonNullable<paths[Path]['get']['parameters']['query']>;
 type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
@@ -109,6 +110,8 @@ export interface Client<D = number> {
     units(call?: CallOptions): Promise<Listing<Schemas['UnitList']>>;
     /** Exchange rates between two currencies, day by day. */
     rates(request: Query<'/v3/reference/rates'>, call?: CallOptions): Promise<Listing<Schemas['RateList']>>;
+    /** The days on which prices are due, by default of the next two weeks. */
+    calendar(request?: Query<'/v3/calendar'>, call?: CallOptions): Promise<Listing<Schemas['DueDays']>>;
     /** The credential of the client: its scopes, markets, limits and expiry. */
     me(call?: CallOptions): Promise<Schemas['Me']>;
 }

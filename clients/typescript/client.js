@@ -284,6 +284,7 @@ function listCalls(ask) {
         currencies: (call) => list('reference/currencies', areValues, call),
         units: (call) => list('reference/units', areValues, call),
         rates: (request, call) => list(withQuery('reference/rates', request), areValues, call),
+        calendar: (request = {}, call) => list(withQuery('calendar', request), areFound, call),
         me: async (call) => (await ask('me', isMe, call)).content,
     };
 }

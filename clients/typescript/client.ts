@@ -3,9 +3,8 @@ import type { components, paths } from './schema.d.ts';
 
 type Schemas = components['schemas'];
 type Json<T extends { content: { 'application/json': object } }> = T['content']['application/json'];
-type Query<Path extends '/v3/changes' | '/v3/search' | '/v3/reference/rates'> = NonNullable<
-  paths[Path]['get']['parameters']['query']
->;
+type QueryPath = '/v3/changes' | '/v3/search' | '/v3/reference/rates' | '/v3/calendar';
+type Query<Path extends QueryPath> = NonNullable<paths[Path]['get']['parameters']['query']>;
 type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
@@ -119,6 +118,11 @@ export interface Client<D = number> {
     request: Query<'/v3/reference/rates'>,
     call?: CallOptions,
   ): Promise<Listing<Schemas['RateList']>>;
+  /** The days on which prices are due, by default of the next two weeks. */
+  calendar(
+    request?: Query<'/v3/calendar'>,
+    call?: CallOptions,
+  ): Promise<Listing<Schemas['DueDays']>>;
   /** The credential of the client: its scopes, markets, limits and expiry. */
   me(call?: CallOptions): Promise<Schemas['Me']>;
 }
@@ -448,6 +452,8 @@ function listCalls(ask: Asker) {
     units: (call?: CallOptions) => list('reference/units', areValues, call),
     rates: (request: object, call?: CallOptions) =>
       list(withQuery('reference/rates', request), areValues, call),
+    calendar: (request = {}, call?: CallOptions) =>
+      list(withQuery('calendar', request), areFound, call),
     me: async (call?: CallOptions) => (await ask('me', isMe, call)).content,
   };
 }

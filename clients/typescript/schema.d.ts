@@ -246,6 +246,32 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v3/calendar": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * Due days of prices
+         * @description The days on which prices are due by their publication calendars, with the instant and the state of each: published, due, late, or closed with the holiday. Days beyond those that a calendar knows are not guessed: `reason` is then `calendar_unknown`.
+         *
+         *     As `text/calendar`, or with `format=ics`, each due day is an event; its id stays if a holiday moves it, and `SEQUENCE` grows. A calendar token in the parameter `token`, or as the password of Basic, opens this address alone.
+         */
+        readonly get: operations["getCalendar"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        /**
+         * Due days of prices, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCalendar"];
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v3/prices/lithium": {
         readonly parameters: {
             readonly query?: never;
@@ -1334,6 +1360,7 @@ export interface components {
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
+        readonly NextExpectedAt: string | null;
         /** @description A warning; further members depend on `code` */
         readonly Warning: {
             readonly code: string;
@@ -1480,10 +1507,10 @@ export interface components {
                 /** @enum {string} */
                 readonly schema: "ok" | "schema_outdated" | "unknown";
                 /**
-                 * @description `unknown_source`: the configured source of exchange rates does not exist
+                 * @description `stale`: the newest rate is too old for a price of today; `unknown_source`: the configured source of exchange rates does not exist
                  * @enum {string}
                  */
-                readonly rates: "ok" | "unknown_source" | "unknown";
+                readonly rates: "ok" | "stale" | "unknown_source" | "unknown";
                 readonly behindSince: string | null;
                 readonly data: {
                     readonly latestPublishedAt: string | null;
@@ -1951,6 +1978,7 @@ export interface components {
             readonly matched: readonly components["schemas"]["Matched"][];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -1989,6 +2017,61 @@ export interface components {
             };
             /** @description The best match first */
             readonly data: readonly components["schemas"]["SearchResult"][];
+        };
+        /** @description A day on which a price is due, or would be */
+        readonly DueDay: {
+            /**
+             * Format: date
+             * @description The day on which the price is due; of a closed day the day of the rule
+             */
+            readonly date: string;
+            readonly dueAt: string | null;
+            /** @description `late`: the due instant and the grace are over without a value. `closed`: nothing is due */
+            readonly status: string;
+            /** @description The holiday that closes the day of the rule */
+            readonly holiday: string | null;
+            readonly movedFrom: string | null;
+        };
+        /** @description A price with its due days */
+        readonly DuePrice: {
+            /** @description Slug of the market */
+            readonly market: string;
+            readonly code: components["schemas"]["PriceCode"];
+            readonly name: string;
+            /** @description The name of the calendar; null without one */
+            readonly calendar: string | null;
+            /** @description Why days may be missing: no calendar, or days beyond those that it knows */
+            readonly reason: string | null;
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
+            /** @description In the order of their dates */
+            readonly days: readonly components["schemas"]["DueDay"][];
+        };
+        readonly DueDays: {
+            readonly $metadata: {
+                /** @description Revision of the data, opaque */
+                readonly revision: string;
+                /**
+                 * Format: date-time
+                 * @description Commit time of that revision
+                 * @example 2026-03-05T16:00:00Z
+                 */
+                readonly asOf: string;
+                /**
+                 * Format: date
+                 * @description First day
+                 */
+                readonly from: string;
+                /**
+                 * Format: date
+                 * @description Last day
+                 */
+                readonly to: string;
+                /** @description Number of prices */
+                readonly count: number;
+                readonly warnings: readonly components["schemas"]["Warning"][];
+            };
+            /** @description By market and code */
+            readonly data: readonly components["schemas"]["DuePrice"][];
         };
         readonly Me: {
             /**
@@ -2205,6 +2288,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2284,6 +2368,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2363,6 +2448,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2440,6 +2526,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2515,6 +2602,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2590,6 +2678,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2663,6 +2752,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2738,6 +2828,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2813,6 +2904,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2888,6 +2980,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2965,6 +3058,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3042,6 +3136,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3115,6 +3210,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3184,6 +3280,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3253,6 +3350,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3322,6 +3420,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3391,6 +3490,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -5117,6 +5217,7 @@ export interface operations {
                      *           ],
                      *           "lastAssessedAt": "2026-06-25",
                      *           "latestPublishedAt": "2026-06-25T16:00:00Z",
+                     *           "nextExpectedAt": "2026-07-02T16:00:00Z",
                      *           "product": {
                      *             "id": "b37f8c95-b03f-5f89-994c-0aea9e2cb278",
                      *             "name": "Nickel briquette",
@@ -5217,6 +5318,189 @@ export interface operations {
                  * @example 100
                  */
                 readonly limit?: number;
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
+    readonly getCalendar: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description Prices of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "lithium"
+                 *     ]
+                 */
+                readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Prices with these codes only; repeat it for several */
+                readonly codes?: readonly string[];
+                /**
+                 * @description First day; default: today, by UTC
+                 * @example 2026-06-01
+                 */
+                readonly from?: string;
+                /**
+                 * @description Last day; default: 14 days after the first; at most 366 days
+                 * @example 2026-06-30
+                 */
+                readonly to?: string;
+                /**
+                 * @description The format, instead of `Accept`
+                 * @example json
+                 */
+                readonly format?: "json" | "csv" | "ics";
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The due days */
+            readonly 200: {
+                headers: {
+                    readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly "content-disposition": components["headers"]["content-disposition"];
+                    readonly etag: components["headers"]["etag"];
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "$metadata": {
+                     *         "revision": "k3f9a17hq2mx.4",
+                     *         "asOf": "2026-07-01T06:30:00.114806Z",
+                     *         "from": "2026-12-21",
+                     *         "to": "2026-12-31",
+                     *         "count": 1,
+                     *         "warnings": []
+                     *       },
+                     *       "data": [
+                     *         {
+                     *           "market": "lithium",
+                     *           "code": "CP-LI-0001",
+                     *           "name": "Lithium carbonate, weekly",
+                     *           "calendar": "london-weekly",
+                     *           "reason": null,
+                     *           "nextExpectedAt": "2026-12-24T16:00:00Z",
+                     *           "days": [
+                     *             {
+                     *               "date": "2026-12-24",
+                     *               "dueAt": "2026-12-24T16:00:00Z",
+                     *               "status": "due",
+                     *               "holiday": "Christmas Day",
+                     *               "movedFrom": "2026-12-25"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["DueDays"];
+                    /**
+                     * @example market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason
+                     *     lithium,CP-LI-0001,"Lithium carbonate, weekly",london-weekly,2026-12-24,2026-12-24T16:00:00Z,due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,
+                     */
+                    readonly "text/csv": string;
+                    /**
+                     * @example BEGIN:VCALENDAR
+                     *     VERSION:2.0
+                     *     …
+                     *     END:VCALENDAR
+                     */
+                    readonly "text/calendar": string;
+                };
+            };
+            readonly 304: components["responses"]["NotModified"];
+            readonly 400: components["responses"]["Refusal400"];
+            readonly 401: components["responses"]["Refusal401"];
+            readonly 403: components["responses"]["Refusal403"];
+            readonly 406: components["responses"]["Refusal406"];
+            readonly 408: components["responses"]["Refusal408"];
+            readonly 414: components["responses"]["Refusal414"];
+            readonly 429: components["responses"]["Refusal429"];
+            readonly 431: components["responses"]["Refusal431"];
+            readonly 500: components["responses"]["Refusal500"];
+            readonly 503: components["responses"]["Refusal503"];
+            readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headCalendar: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description Prices of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "lithium"
+                 *     ]
+                 */
+                readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Prices with these codes only; repeat it for several */
+                readonly codes?: readonly string[];
+                /**
+                 * @description First day; default: today, by UTC
+                 * @example 2026-06-01
+                 */
+                readonly from?: string;
+                /**
+                 * @description Last day; default: 14 days after the first; at most 366 days
+                 * @example 2026-06-30
+                 */
+                readonly to?: string;
+                /**
+                 * @description The format, instead of `Accept`
+                 * @example json
+                 */
+                readonly format?: "json" | "csv" | "ics";
             };
             readonly header?: {
                 /**

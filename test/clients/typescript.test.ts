@@ -190,6 +190,7 @@ t.test('every operation that reads data has a call, with the content of its answ
     getCurrencies: whole('/v3/reference/currencies', client.currencies()),
     getUnits: whole('/v3/reference/units', client.units()),
     getRates: whole(`/v3/reference/rates?${new URLSearchParams(range)}`, client.rates(range)),
+    getCalendar: whole('/v3/calendar?market=nickel', client.calendar({ market: ['nickel'] })),
     searchPrices: whole('/v3/search?q=nickel&limit=2', client.search('nickel', { limit: 2 })),
     getNickelFilters: whole('/v3/prices/nickel/filters', client.filters('nickel')),
     getNickelPrices: whole('/v3/prices/nickel?includeSeries=true', client.prices('nickel')),
