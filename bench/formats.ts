@@ -26,6 +26,7 @@ const FORMS: readonly { readonly format: Format; readonly columns?: string }[] =
   { format: 'parquet', columns: 'short' },
   { format: 'arrow' },
   { format: 'arrow', columns: 'short' },
+  { format: 'xlsx', columns: 'short' },
 ];
 
 /** The cost of a million points in one encoding. */

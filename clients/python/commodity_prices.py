@@ -37,27 +37,27 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, TypeVar, Union, cast
 
 if TYPE_CHECKING:
-    from commodity_prices_types import CalculationResult, Change, CurrencyEntry, FilterValue
-    from commodity_prices_types import MarketSummary, Me
+    from commodity_prices_types import CalculationResult, Change, CurrencyEntry, DuePrice
+    from commodity_prices_types import FilterValue, MarketSummary, Me
     from commodity_prices_types import PriceRecord, RateEntry, SearchResult, UnitEntry
 
 __all__ = ["Changes", "Client", "PriceFile", "PricesError", "PricesWarning", "Results",
-           "calculate", "changes", "currencies", "file", "filters", "markets", "me", "pages", "prices", "rates", "search",
-           "units"]
+           "calculate", "calendar", "changes", "currencies", "file", "filters", "markets", "me",
+           "pages", "prices", "rates", "search", "units"]
 
 RETRIES = 3
-# 304: no request is conditional, so a cache on the way is at fault.
-TRANSIENT = (304, 429, 502, 503, 504)
+TRANSIENT = (304, 429, 502, 503, 504)  # 304 to an unconditional request: a cache is at fault.
 MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson",
          "rows": "application/json;profile=rows", "parquet": "application/vnd.apache.parquet",
-         "arrow": "application/vnd.apache.arrow.stream"}
+         "arrow": "application/vnd.apache.arrow.stream",
+         "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
 COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
-FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt product priceCategory
-    frequency unitOfMeasure currency priceType""".split()
+FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt nextExpectedAt
+    product priceCategory frequency unitOfMeasure currency priceType""".split()
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
-    warnings movingAverage rates""".split())
+    warnings movingAverage rates csvDialect""".split())
 Record = TypeVar("Record")
 _newest: dict[str, tuple[int, str]] = {}  # The newest revision of each address: number and text.
 _lock = threading.Lock()
@@ -231,6 +231,12 @@ def _path(market: str) -> str:
     return f"/v3/prices/{urllib.parse.quote(market, safe='')}"
 
 
+def _days(first: Any, last: Any) -> dict[str, Optional[str]]:
+    texts = [each if each is None else str(_plain(each) if hasattr(each, "isoformat") else each)
+             for each in (first, last)]
+    return {"from": texts[0], "to": texts[1]}
+
+
 def _plain(value: Any) -> Any:
     """Converts dates, sets, iterators, and arrays of numpy and pandas to JSON values."""
     if hasattr(value, "isoformat"):
@@ -337,8 +343,8 @@ class Client:
 
     def file(self, market: str, format: str, *, timeout: Optional[float] = None,
              **request: Any) -> PriceFile:
-        """The same as a file: csv, ndjson, rows (JSON), parquet or arrow, with the options of the
-        format. It is not kept in memory; `timeout` bounds its reading too."""
+        """The same as a file: csv, ndjson, rows (JSON), parquet, arrow or xlsx, with the options of
+        the format. It is not kept in memory; `timeout` bounds its reading too."""
         if format not in MEDIA:
             raise PricesError(f"There is no format {format!r}, only {', '.join(MEDIA)}")
         path, sent = self._request(market, request)
@@ -409,10 +415,15 @@ class Client:
     def rates(self, base: str, quote: str, *, date_from: Any = None, date_to: Any = None,
               timeout: Optional[float] = None) -> Results[RateEntry]:
         """The exchange rates between two currencies, day by day."""
-        days = [each if each is None else str(_plain(each) if hasattr(each, "isoformat") else each)
-                for each in (date_from, date_to)]
-        query = {"base": base, "quote": quote, "from": days[0], "to": days[1]}
+        query = {"base": base, "quote": quote, **_days(date_from, date_to)}
         return self._list("/v3/reference/rates", timeout, member="date", **query)
+
+    def calendar(self, *, market: Union[str, list[str], None] = None,
+                 codes: Union[str, list[str], None] = None, date_from: Any = None,
+                 date_to: Any = None, timeout: Optional[float] = None) -> Results[DuePrice]:
+        """The days on which prices are due, by default of the next two weeks."""
+        query = {"market": market, "codes": codes, **_days(date_from, date_to)}
+        return self._list("/v3/calendar", timeout, **query)
 
     def me(self, *, timeout: Optional[float] = None) -> Me:
         """The credential of the client: its scopes, markets, limits and expiry."""
@@ -587,6 +598,8 @@ def currencies() -> Results[CurrencyEntry]:
     return Client().currencies()
 def units() -> Results[UnitEntry]:
     return Client().units()
+def calendar(**request: Any) -> Results[DuePrice]:
+    return Client().calendar(**request)
 def rates(base: str, quote: str, **request: Any) -> Results[RateEntry]:
     return Client().rates(base, quote, **request)
 def me() -> Me:

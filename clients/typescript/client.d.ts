@@ -5,12 +5,13 @@ type Json<T extends {
         'application/json': object;
     };
 }> = T['content']['application/json'];
-type Query<Path extends '/v3/changes' | '/v3/search' | '/v3/reference/rates'> = NonNullable<paths[Path]['get']['parameters']['query']>;
+type QueryPath = '/v3/changes' | '/v3/search' | '/v3/reference/rates' | '/v3/calendar';
+type Query<Path extends QueryPath> = NonNullable<paths[Path]['get']['parameters']['query']>;
 type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
 type Post<M extends Market> = paths[`/v3/prices/${M}`]['post'];
-type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings';
+type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings' | 'csvDialect';
 /** Filters and options as the service names them; `includeSeries` is true by default. */
 export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 'options'> & {
     readonly options?: Omit<Schemas['MassPriceOptions'], FormatOption>;
@@ -18,7 +19,7 @@ export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 
 /** A request of a file: all options that its format has. */
 export type FileRequest<M extends Market> = Json<Post<M>['requestBody']>;
 /** Members that are integers; every other number of a record is a decimal. */
-type Count = 'corrections' | 'observations' | 'observationsLeftOut' | 'order';
+type Count = 'corrections' | 'days' | 'observations' | 'observationsLeftOut' | 'order';
 type Decimals<T, D> = [number] extends [T] ? D | (T & null) : T extends object ? Exact<T, D> : T;
 type Exact<T, D> = {
     [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D>;
@@ -48,13 +49,10 @@ declare const MEDIA: {
     readonly rows: "application/json;profile=rows";
     readonly parquet: "application/vnd.apache.parquet";
     readonly arrow: "application/vnd.apache.arrow.stream";
+    readonly xlsx: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 };
-/** A format of files. */
 export type FileFormat = keyof typeof MEDIA;
-/**
- * Prices as bytes. `body` is read once, by a reader or by `bytes`, within `timeoutMs` of the call.
- * It fails with PricesError if the connection breaks: a part never passes for the whole.
- */
+/** Bytes, read once within `timeoutMs` of the call: PricesError if the connection breaks. */
 export interface PriceFile {
     readonly body: ReadableStream<Uint8Array>;
     readonly revision: string;
@@ -120,6 +118,8 @@ export interface Client<D = number> {
     units(call?: CallOptions): Promise<Listing<Schemas['UnitList']>>;
     /** Exchange rates between two currencies, day by day. */
     rates(request: Query<'/v3/reference/rates'>, call?: CallOptions): Promise<Listing<Schemas['RateList']>>;
+    /** The days on which prices are due, by default of the next two weeks. */
+    calendar(request?: Query<'/v3/calendar'>, call?: CallOptions): Promise<Listing<Schemas['DueDays']>>;
     /** The credential of the client: its scopes, markets, limits and expiry. */
     me(call?: CallOptions): Promise<Schemas['Me']>;
 }

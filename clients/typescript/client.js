@@ -4,6 +4,7 @@ const MEDIA = {
     rows: 'application/json;profile=rows',
     parquet: 'application/vnd.apache.parquet',
     arrow: 'application/vnd.apache.arrow.stream',
+    xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
 };
 export class PricesError extends Error {
     name = 'PricesError';
@@ -50,11 +51,10 @@ async function attempt(ask, secret, { fetch, header }, signal) {
     const credential = header === 'authorization' ? `Bearer ${secret}` : secret;
     const headers = { ...ask.headers, [header]: credential };
     const init = { method, body: sent, headers, redirect: 'manual', signal };
-    const answer = await fetch(url, init).catch((error) => {
+    const { ok, status, headers: fields, body, } = await fetch(url, init).catch((error) => {
         const why = error.cause?.code ?? (error.cause ?? error).message;
         throw fault(`${url} cannot be reached: ${hide(why)}`);
     });
-    const { ok, status, headers: fields, body } = answer;
     const kind = fields.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
     if (ok && !isWhole && kind === ask.headers['accept']?.split(';')[0])
         return { content: null, fields, body, hide };
@@ -179,7 +179,7 @@ function warningsOf(text) {
 }
 const isPage = ({ $metadata: meta, data }, mark) => isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
 const arePrices = (content) => isList(content.$metadata.warnings) &&
-    isPage(content, content.$metadata.revision) &&
+    areFound(content) &&
     !rowsOf(content).some((row) => Object.values(row).includes(undefined));
 const areResults = ({ $metadata: { revision, warnings }, data }) => isText(revision) && isList(warnings) && data.every((each) => isText(each.status));
 const areChanges = (content) => isPage(content, content.$metadata.nextSeq);
@@ -261,8 +261,8 @@ function priceCalls(ask, options) {
             throw fault(`No format ${format}: ${Object.keys(MEDIA)}`);
         const sent = bodyOf(request);
         const got = await ask(pathOf(market), null, call, JSON.stringify(sent), MEDIA[format]);
-        const { fields, body, revision } = got;
-        warn(market, sent, warningsOf(got.hide(fields.get('x-warnings') ?? '')));
+        const { fields, body, revision, hide } = got;
+        warn(market, sent, warningsOf(hide(fields.get('x-warnings') ?? '')));
         const bytes = async () => new Uint8Array(await new Response(body).arrayBuffer());
         return { body, revision, nextCursor: fields.get('x-next-cursor'), bytes };
     }
@@ -288,11 +288,11 @@ function listCalls(ask) {
         currencies: (call) => list('reference/currencies', areValues, call),
         units: (call) => list('reference/units', areValues, call),
         rates: (request, call) => list(withQuery('reference/rates', request), areValues, call),
+        calendar: (request = {}, call) => list(withQuery('calendar', request), areFound, call),
         me: async (call) => (await ask('me', isMe, call)).content,
     };
 }
 export function createClient(options = {}) {
     const ask = asker(options);
-    const client = { ...priceCalls(ask, options), ...listCalls(ask) };
-    return client;
+    return { ...priceCalls(ask, options), ...listCalls(ask) };
 }

@@ -3,14 +3,13 @@ import type { components, paths } from './schema.d.ts';
 
 type Schemas = components['schemas'];
 type Json<T extends { content: { 'application/json': object } }> = T['content']['application/json'];
-type Query<Path extends '/v3/changes' | '/v3/search' | '/v3/reference/rates'> = NonNullable<
-  paths[Path]['get']['parameters']['query']
->;
+type QueryPath = '/v3/changes' | '/v3/search' | '/v3/reference/rates' | '/v3/calendar';
+type Query<Path extends QueryPath> = NonNullable<paths[Path]['get']['parameters']['query']>;
 type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
 type Post<M extends Market> = paths[`/v3/prices/${M}`]['post'];
-type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings';
+type FormatOption = 'decimalsAsText' | 'columns' | 'layout' | 'warnings' | 'csvDialect';
 /** Filters and options as the service names them; `includeSeries` is true by default. */
 export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 'options'> & {
   readonly options?: Omit<Schemas['MassPriceOptions'], FormatOption>;
@@ -18,7 +17,7 @@ export type PriceRequest<M extends Market> = Omit<Json<Post<M>['requestBody']>, 
 /** A request of a file: all options that its format has. */
 export type FileRequest<M extends Market> = Json<Post<M>['requestBody']>;
 /** Members that are integers; every other number of a record is a decimal. */
-type Count = 'corrections' | 'observations' | 'observationsLeftOut' | 'order';
+type Count = 'corrections' | 'days' | 'observations' | 'observationsLeftOut' | 'order';
 type Decimals<T, D> = [number] extends [T] ? D | (T & null) : T extends object ? Exact<T, D> : T;
 type Exact<T, D> = { [Name in keyof T]: Name extends Count ? T[Name] : Decimals<T[Name], D> };
 type Item<M extends Market> = Json<Post<M>['responses'][200]>['data'][number];
@@ -43,13 +42,10 @@ const MEDIA = {
   rows: 'application/json;profile=rows',
   parquet: 'application/vnd.apache.parquet',
   arrow: 'application/vnd.apache.arrow.stream',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
 } as const;
-/** A format of files. */
 export type FileFormat = keyof typeof MEDIA;
-/**
- * Prices as bytes. `body` is read once, by a reader or by `bytes`, within `timeoutMs` of the call.
- * It fails with PricesError if the connection breaks: a part never passes for the whole.
- */
+/** Bytes, read once within `timeoutMs` of the call: PricesError if the connection breaks. */
 export interface PriceFile {
   readonly body: ReadableStream<Uint8Array>;
   readonly revision: string;
@@ -130,6 +126,11 @@ export interface Client<D = number> {
     request: Query<'/v3/reference/rates'>,
     call?: CallOptions,
   ): Promise<Listing<Schemas['RateList']>>;
+  /** The days on which prices are due, by default of the next two weeks. */
+  calendar(
+    request?: Query<'/v3/calendar'>,
+    call?: CallOptions,
+  ): Promise<Listing<Schemas['DueDays']>>;
   /** The credential of the client: its scopes, markets, limits and expiry. */
   me(call?: CallOptions): Promise<Schemas['Me']>;
 }
@@ -210,11 +211,15 @@ async function attempt(
   const headers = { ...ask.headers, [header]: credential };
   // A redirect would take the credential elsewhere.
   const init = { method, body: sent, headers, redirect: 'manual', signal } as const;
-  const answer = await fetch(url, init).catch((error) => {
+  const {
+    ok,
+    status,
+    headers: fields,
+    body,
+  } = await fetch(url, init).catch((error) => {
     const why = error.cause?.code ?? (error.cause ?? error).message;
     throw fault(`${url} cannot be reached: ${hide(why)}`);
   });
-  const { ok, status, headers: fields, body } = answer;
   const kind = fields.get('content-type')?.split(';')[0]?.trim() ?? 'no content';
   if (ok && !isWhole && kind === ask.headers['accept']?.split(';')[0])
     return { content: null, fields, body, hide };
@@ -279,7 +284,6 @@ async function send(ask: Ask, transport: Transport, { signal, timeoutMs = 60_000
     signal?.throwIfAborted();
     if (control.signal.aborted) throw fault(`${url} did not answer within ${timeoutMs} ms`);
   };
-  /** The credential of an attempt. */
   const secretNow = async () => {
     const aborted = new Promise<never>((_resolve, reject) => {
       control.signal.addEventListener('abort', reject);
@@ -338,7 +342,7 @@ const isPage = ({ $metadata: meta, data }: Loose, mark: unknown) =>
   isText(mark) && isList(data) && (meta.count ?? data.length) === data.length;
 const arePrices = (content: Loose) =>
   isList(content.$metadata.warnings) &&
-  isPage(content, content.$metadata.revision) &&
+  areFound(content) &&
   !rowsOf(content).some((row) => Object.values(row).includes(undefined));
 const areResults = ({ $metadata: { revision, warnings }, data }: Loose) =>
   isText(revision) && isList(warnings) && data.every((each: Loose) => isText(each.status));
@@ -435,8 +439,8 @@ function priceCalls(ask: Asker, options: ClientOptions<Form>) {
     if (!Object.hasOwn(MEDIA, format)) throw fault(`No format ${format}: ${Object.keys(MEDIA)}`);
     const sent = bodyOf(request);
     const got = await ask(pathOf(market), null, call, JSON.stringify(sent), MEDIA[format]);
-    const { fields, body, revision } = got;
-    warn(market, sent, warningsOf(got.hide(fields.get('x-warnings') ?? '')));
+    const { fields, body, revision, hide } = got;
+    warn(market, sent, warningsOf(hide(fields.get('x-warnings') ?? '')));
     const bytes = async () => new Uint8Array(await new Response(body).arrayBuffer());
     return { body, revision, nextCursor: fields.get('x-next-cursor'), bytes };
   }
@@ -469,12 +473,15 @@ function listCalls(ask: Asker) {
     units: (call?: CallOptions) => list('reference/units', areValues, call),
     rates: (request: object, call?: CallOptions) =>
       list(withQuery('reference/rates', request), areValues, call),
+    calendar: (request = {}, call?: CallOptions) =>
+      list(withQuery('calendar', request), areFound, call),
     me: async (call?: CallOptions) => (await ask('me', isMe, call)).content,
   };
 }
 /** @throws PricesError for a missing credential, two of them, and a malformed one or address */
 export function createClient<F extends Form = 'number'>(options: ClientOptions<F> = {}) {
   const ask = asker(options);
-  const client = { ...priceCalls(ask, options), ...listCalls(ask) };
-  return client as unknown as Client<F extends 'text' ? string : number>;
+  return { ...priceCalls(ask, options), ...listCalls(ask) } as unknown as Client<
+    F extends 'text' ? string : number
+  >;
 }

@@ -246,6 +246,32 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v3/calendar": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * Due days of prices
+         * @description The days on which prices are due by their publication calendars, with the instant and the state of each: published, due, late, or closed with the holiday. Days beyond those that a calendar knows are not guessed: `reason` is then `calendar_unknown`.
+         *
+         *     As `text/calendar`, or with `format=ics`, each due day is an event; its id stays if a holiday moves it, and `SEQUENCE` grows. A calendar token in the parameter `token`, or as the password of Basic, opens this address alone.
+         */
+        readonly get: operations["getCalendar"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        /**
+         * Due days of prices, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCalendar"];
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v3/prices/lithium": {
         readonly parameters: {
             readonly query?: never;
@@ -1354,6 +1380,7 @@ export interface components {
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
+        readonly NextExpectedAt: string | null;
         /** @description A warning; further members depend on `code` */
         readonly Warning: {
             readonly code: string;
@@ -1500,10 +1527,10 @@ export interface components {
                 /** @enum {string} */
                 readonly schema: "ok" | "schema_outdated" | "unknown";
                 /**
-                 * @description `unknown_source`: the configured source of exchange rates does not exist
+                 * @description `stale`: the newest rate is too old for a price of today; `unknown_source`: the configured source of exchange rates does not exist
                  * @enum {string}
                  */
-                readonly rates: "ok" | "unknown_source" | "unknown";
+                readonly rates: "ok" | "stale" | "unknown_source" | "unknown";
                 readonly behindSince: string | null;
                 readonly data: {
                     readonly latestPublishedAt: string | null;
@@ -1971,6 +1998,7 @@ export interface components {
             readonly matched: readonly components["schemas"]["Matched"][];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2043,6 +2071,12 @@ export interface components {
             readonly unitOfMeasure?: string;
             /** @enum {string} */
             readonly vat?: "as-published" | "exclude";
+            /**
+             * @description Default `refuse`
+             * @enum {string}
+             */
+            readonly missing?: "refuse" | "skip" | "previous" | "next";
+            readonly maxDays?: number;
             /** @enum {string} */
             readonly method?: "mean-of-mids" | "mid-of-rounded-averages";
             readonly rounding?: components["schemas"]["InputRounding"];
@@ -2118,6 +2152,12 @@ export interface components {
             readonly unitOfMeasure?: string;
             /** @enum {string} */
             readonly vat?: "as-published" | "exclude";
+            /**
+             * @description Default `refuse`
+             * @enum {string}
+             */
+            readonly missing?: "refuse" | "skip" | "previous" | "next";
+            readonly maxDays?: number;
             /** @enum {string} */
             readonly method?: "mean-of-mids" | "mid-of-rounded-averages";
             readonly rounding?: components["schemas"]["InputRounding"];
@@ -2217,6 +2257,61 @@ export interface components {
         readonly CalculationCsv: string;
         /** @description One record on each line, as in `data` of the JSON */
         readonly CalculationLines: string;
+        /** @description A day on which a price is due, or would be */
+        readonly DueDay: {
+            /**
+             * Format: date
+             * @description The day on which the price is due; of a closed day the day of the rule
+             */
+            readonly date: string;
+            readonly dueAt: string | null;
+            /** @description `late`: the due instant and the grace are over without a value. `closed`: nothing is due */
+            readonly status: string;
+            /** @description The holiday that closes the day of the rule */
+            readonly holiday: string | null;
+            readonly movedFrom: string | null;
+        };
+        /** @description A price with its due days */
+        readonly DuePrice: {
+            /** @description Slug of the market */
+            readonly market: string;
+            readonly code: components["schemas"]["PriceCode"];
+            readonly name: string;
+            /** @description The name of the calendar; null without one */
+            readonly calendar: string | null;
+            /** @description Why days may be missing: no calendar, or days beyond those that it knows */
+            readonly reason: string | null;
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
+            /** @description In the order of their dates */
+            readonly days: readonly components["schemas"]["DueDay"][];
+        };
+        readonly DueDays: {
+            readonly $metadata: {
+                /** @description Revision of the data, opaque */
+                readonly revision: string;
+                /**
+                 * Format: date-time
+                 * @description Commit time of that revision
+                 * @example 2026-03-05T16:00:00Z
+                 */
+                readonly asOf: string;
+                /**
+                 * Format: date
+                 * @description First day
+                 */
+                readonly from: string;
+                /**
+                 * Format: date
+                 * @description Last day
+                 */
+                readonly to: string;
+                /** @description Number of prices */
+                readonly count: number;
+                readonly warnings: readonly components["schemas"]["Warning"][];
+            };
+            /** @description By market and code */
+            readonly data: readonly components["schemas"]["DuePrice"][];
+        };
         readonly Me: {
             /**
              * @description An API key or a bearer token
@@ -2263,20 +2358,20 @@ export interface components {
             readonly errors?: readonly components["schemas"]["Violation"][];
         };
         readonly MassPriceOptions: {
-            /** @description Adds the series to each record; false by default */
+            /** @description Adds the series to each record; default false */
             readonly includeSeries?: boolean;
-            /** @description Adds a summary to each record; false by default */
+            /** @description Adds a summary to each record; default false */
             readonly includeSummary?: boolean;
             /** @description ISO 4217 code, ignoring case: converts prices, never payables */
             readonly currency?: string;
             /** @description Id, name or symbol of a unit: converts prices, never payables */
             readonly unitOfMeasure?: string;
             /**
-             * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+             * @description For a price that cannot be converted, or none of whose requested points can; default keep
              * @enum {string}
              */
             readonly onUnconvertible?: "keep" | "omit" | "error";
-            /** @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage */
+            /** @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage */
             readonly decimals?: number;
             /** @description One point for each period, from its unrounded assessments */
             readonly aggregate?: {
@@ -2296,16 +2391,16 @@ export interface components {
             readonly limit?: number;
             /** @description The `nextCursor` of the previous page */
             readonly cursor?: string;
-            /** @description Rejects values that match nothing; false by default */
+            /** @description Rejects values that match nothing; default false */
             readonly strict?: boolean;
-            /** @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries */
+            /** @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries */
             readonly lastObservations?: number;
-            /** @description Writes decimals of points, summaries and rows as JSON strings; false by default */
+            /** @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false */
             readonly decimalsAsText?: boolean;
-            /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+            /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
             readonly columns?: string;
             /**
-             * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+             * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
              * @enum {string}
              */
             readonly layout?: "long" | "wide";
@@ -2314,13 +2409,18 @@ export interface components {
              * @enum {string}
              */
             readonly warnings?: "header" | "row";
-            /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+            /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
             /**
              * @description Rate of means (`observes`): of the day (default), or the mean of their period
              * @enum {string}
              */
             readonly rates?: "day" | "period-mean";
+            /**
+             * @description CSV: cells between commas (default), or semicolons, with decimal commas
+             * @enum {string}
+             */
+            readonly csvDialect?: "comma" | "semicolon";
         };
         readonly FilterItem: string;
         /**
@@ -2343,6 +2443,8 @@ export interface components {
         readonly PriceParquet: string;
         /** @description The columns of the CSV: decimals as Decimal128, dates as Date32 */
         readonly PriceArrow: string;
+        /** @description The columns of the CSV as numbers, dates and texts, and a sheet `About` */
+        readonly PriceXlsx: string;
         /**
          * Format: date
          * @description First day of the series, inclusive
@@ -2425,6 +2527,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2504,6 +2607,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2583,6 +2687,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2660,6 +2765,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2735,6 +2841,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2810,6 +2917,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2883,6 +2991,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2958,6 +3067,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3033,6 +3143,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3108,6 +3219,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3185,6 +3297,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3262,6 +3375,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3335,6 +3449,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3404,6 +3519,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3473,6 +3589,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3542,6 +3659,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3611,6 +3729,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3948,12 +4067,12 @@ export interface components {
         /** @description Commercial grade: ids or names, any of them */
         readonly grades: readonly components["schemas"]["FilterItem"][];
         /**
-         * @description Adds the series to each record; false by default
+         * @description Adds the series to each record; default false
          * @example true
          */
         readonly includeSeries: boolean;
         /**
-         * @description Adds a summary to each record; false by default
+         * @description Adds a summary to each record; default false
          * @example true
          */
         readonly includeSummary: boolean;
@@ -3968,12 +4087,12 @@ export interface components {
          */
         readonly unitOfMeasure: string;
         /**
-         * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+         * @description For a price that cannot be converted, or none of whose requested points can; default keep
          * @example keep
          */
         readonly onUnconvertible: "keep" | "omit" | "error";
         /**
-         * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+         * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
          * @example 4
          */
         readonly decimals: number;
@@ -3994,24 +4113,24 @@ export interface components {
         /** @description The `nextCursor` of the previous page */
         readonly cursor: string;
         /**
-         * @description Rejects values that match nothing; false by default
+         * @description Rejects values that match nothing; default false
          * @example true
          */
         readonly strict: boolean;
         /**
-         * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+         * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
          * @example 12
          */
         readonly lastObservations: number;
         /**
-         * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+         * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
          * @example false
          */
         readonly decimalsAsText: boolean;
-        /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+        /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
         readonly columns: string;
         /**
-         * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+         * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
          * @example long
          */
         readonly layout: "long" | "wide";
@@ -4020,7 +4139,7 @@ export interface components {
          * @example header
          */
         readonly warnings: "header" | "row";
-        /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+        /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
         /**
          * @description Rate of means (`observes`): of the day (default), or the mean of their period
@@ -4028,10 +4147,15 @@ export interface components {
          */
         readonly rates: "day" | "period-mean";
         /**
+         * @description CSV: cells between commas (default), or semicolons, with decimal commas
+         * @example comma
+         */
+        readonly csvDialect: "comma" | "semicolon";
+        /**
          * @description Format of the response; overrides Accept
          * @example json
          */
-        readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow";
+        readonly format: "json" | "csv" | "ndjson" | "rows" | "parquet" | "arrow" | "xlsx";
         /** @description Capacity of the cell or material: ids or names, any of them */
         readonly capacities: readonly components["schemas"]["FilterItem"][];
         /** @description Format of the battery cell: ids or names, any of them */
@@ -5332,6 +5456,7 @@ export interface operations {
                      *           ],
                      *           "lastAssessedAt": "2026-06-25",
                      *           "latestPublishedAt": "2026-06-25T16:00:00Z",
+                     *           "nextExpectedAt": "2026-07-02T16:00:00Z",
                      *           "product": {
                      *             "id": "b37f8c95-b03f-5f89-994c-0aea9e2cb278",
                      *             "name": "Nickel briquette",
@@ -5461,6 +5586,188 @@ export interface operations {
             readonly "5XX": components["responses"]["Head"];
         };
     };
+    readonly getCalendar: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description Prices of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "lithium"
+                 *     ]
+                 */
+                readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Prices with these codes only; repeat it for several */
+                readonly codes?: readonly string[];
+                /**
+                 * @description First day; default: today, by UTC
+                 * @example 2026-06-01
+                 */
+                readonly from?: string;
+                /**
+                 * @description Last day; default: 14 days after the first; at most 366 days
+                 * @example 2026-06-30
+                 */
+                readonly to?: string;
+                /**
+                 * @description The format, instead of `Accept`
+                 * @example json
+                 */
+                readonly format?: "json" | "csv" | "ics";
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The due days */
+            readonly 200: {
+                headers: {
+                    readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly etag: components["headers"]["etag"];
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "$metadata": {
+                     *         "revision": "k3f9a17hq2mx.4",
+                     *         "asOf": "2026-07-01T06:30:00.114806Z",
+                     *         "from": "2026-12-21",
+                     *         "to": "2026-12-31",
+                     *         "count": 1,
+                     *         "warnings": []
+                     *       },
+                     *       "data": [
+                     *         {
+                     *           "market": "lithium",
+                     *           "code": "CP-LI-0001",
+                     *           "name": "Lithium carbonate, weekly",
+                     *           "calendar": "london-weekly",
+                     *           "reason": null,
+                     *           "nextExpectedAt": "2026-12-24T16:00:00Z",
+                     *           "days": [
+                     *             {
+                     *               "date": "2026-12-24",
+                     *               "dueAt": "2026-12-24T16:00:00Z",
+                     *               "status": "due",
+                     *               "holiday": "Christmas Day",
+                     *               "movedFrom": "2026-12-25"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["DueDays"];
+                    /**
+                     * @example market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason
+                     *     lithium,CP-LI-0001,"Lithium carbonate, weekly",london-weekly,2026-12-24,2026-12-24T16:00:00Z,due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,
+                     */
+                    readonly "text/csv": string;
+                    /**
+                     * @example BEGIN:VCALENDAR
+                     *     VERSION:2.0
+                     *     …
+                     *     END:VCALENDAR
+                     */
+                    readonly "text/calendar": string;
+                };
+            };
+            readonly 304: components["responses"]["NotModified"];
+            readonly 400: components["responses"]["Refusal400"];
+            readonly 401: components["responses"]["Refusal401"];
+            readonly 403: components["responses"]["Refusal403"];
+            readonly 406: components["responses"]["Refusal406"];
+            readonly 408: components["responses"]["Refusal408"];
+            readonly 414: components["responses"]["Refusal414"];
+            readonly 429: components["responses"]["Refusal429"];
+            readonly 431: components["responses"]["Refusal431"];
+            readonly 500: components["responses"]["Refusal500"];
+            readonly 503: components["responses"]["Refusal503"];
+            readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headCalendar: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description Prices of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "lithium"
+                 *     ]
+                 */
+                readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Prices with these codes only; repeat it for several */
+                readonly codes?: readonly string[];
+                /**
+                 * @description First day; default: today, by UTC
+                 * @example 2026-06-01
+                 */
+                readonly from?: string;
+                /**
+                 * @description Last day; default: 14 days after the first; at most 366 days
+                 * @example 2026-06-30
+                 */
+                readonly to?: string;
+                /**
+                 * @description The format, instead of `Accept`
+                 * @example json
+                 */
+                readonly format?: "json" | "csv" | "ics";
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
     readonly getLithiumPrices: {
         readonly parameters: {
             readonly query?: {
@@ -5495,12 +5802,12 @@ export interface operations {
                 /** @description Commercial grade: ids or names, any of them */
                 readonly grades?: components["parameters"]["grades"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -5515,12 +5822,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5541,24 +5848,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -5567,13 +5874,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5629,6 +5941,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -5694,6 +6007,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -5745,12 +6059,12 @@ export interface operations {
                 /** @description Commercial grade: ids or names, any of them */
                 readonly grades?: components["parameters"]["grades"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -5765,12 +6079,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5791,24 +6105,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -5817,13 +6131,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6053,12 +6372,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6073,12 +6392,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6099,24 +6418,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6125,13 +6444,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6187,6 +6511,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6252,6 +6577,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6301,12 +6627,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6321,12 +6647,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6347,24 +6673,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6373,13 +6699,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6537,12 +6868,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6557,12 +6888,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6583,24 +6914,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6609,13 +6940,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6671,6 +7007,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -6736,6 +7073,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -6787,12 +7125,12 @@ export interface operations {
                 /** @description Direction of the trade: ids or names, any of them */
                 readonly tradeTypes?: components["parameters"]["tradeTypes"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -6807,12 +7145,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6833,24 +7171,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -6859,13 +7197,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7019,12 +7362,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7039,12 +7382,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7065,24 +7408,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7091,13 +7434,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7153,6 +7501,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7218,6 +7567,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7265,12 +7615,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7285,12 +7635,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7311,24 +7661,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7337,13 +7687,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7499,12 +7854,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7519,12 +7874,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7545,24 +7900,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7571,13 +7926,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7633,6 +7993,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -7698,6 +8059,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -7747,12 +8109,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7767,12 +8129,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7793,24 +8155,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -7819,13 +8181,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7979,12 +8346,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -7999,12 +8366,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8025,24 +8392,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8051,13 +8418,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8113,6 +8485,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -8178,6 +8551,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -8225,12 +8599,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8245,12 +8619,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8271,24 +8645,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8297,13 +8671,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8457,12 +8836,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8477,12 +8856,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8503,24 +8882,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8529,13 +8908,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8591,6 +8975,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -8656,6 +9041,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -8703,12 +9089,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8723,12 +9109,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8749,24 +9135,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -8775,13 +9161,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8937,12 +9328,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -8957,12 +9348,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8983,24 +9374,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9009,13 +9400,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9071,6 +9467,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -9136,6 +9533,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -9185,12 +9583,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9205,12 +9603,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9231,24 +9629,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9257,13 +9655,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9417,12 +9820,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9437,12 +9840,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9463,24 +9866,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9489,13 +9892,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9551,6 +9959,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -9616,6 +10025,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -9663,12 +10073,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9683,12 +10093,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9709,24 +10119,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9735,13 +10145,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9897,12 +10312,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -9917,12 +10332,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9943,24 +10358,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -9969,13 +10384,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10031,6 +10451,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -10096,6 +10517,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -10145,12 +10567,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10165,12 +10587,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10191,24 +10613,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10217,13 +10639,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10379,12 +10806,12 @@ export interface operations {
                 /** @description Material that is recycled: ids or names, any of them */
                 readonly feedstocks?: components["parameters"]["feedstocks"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10399,12 +10826,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10425,24 +10852,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10451,13 +10878,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10513,6 +10945,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -10578,6 +11011,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -10627,12 +11061,12 @@ export interface operations {
                 /** @description Material that is recycled: ids or names, any of them */
                 readonly feedstocks?: components["parameters"]["feedstocks"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10647,12 +11081,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10673,24 +11107,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10699,13 +11133,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10861,12 +11300,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -10881,12 +11320,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10907,24 +11346,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -10933,13 +11372,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10995,6 +11439,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -11060,6 +11505,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -11109,12 +11555,12 @@ export interface operations {
                 /** @description Service that the price is for: ids or names, any of them */
                 readonly services?: components["parameters"]["services"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11129,12 +11575,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11155,24 +11601,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11181,13 +11627,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11339,12 +11790,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11359,12 +11810,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11385,24 +11836,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11411,13 +11862,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11473,6 +11929,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -11538,6 +11995,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -11583,12 +12041,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11603,12 +12061,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11629,24 +12087,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11655,13 +12113,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11813,12 +12276,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -11833,12 +12296,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11859,24 +12322,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -11885,13 +12348,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11947,6 +12415,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -12012,6 +12481,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -12057,12 +12527,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12077,12 +12547,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12103,24 +12573,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12129,13 +12599,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12287,12 +12762,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12307,12 +12782,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12333,24 +12808,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12359,13 +12834,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12421,6 +12901,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -12486,6 +12967,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -12531,12 +13013,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12551,12 +13033,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12577,24 +13059,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12603,13 +13085,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12761,12 +13248,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -12781,12 +13268,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12807,24 +13294,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -12833,13 +13320,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12895,6 +13387,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -12960,6 +13453,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -13005,12 +13499,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -13025,12 +13519,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13051,24 +13545,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -13077,13 +13571,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13235,12 +13734,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -13255,12 +13754,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13281,24 +13780,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -13307,13 +13806,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13369,6 +13873,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 304: components["responses"]["NotModified"];
@@ -13434,6 +13939,7 @@ export interface operations {
                     readonly "application/json;profile=rows": components["schemas"]["PriceRows"];
                     readonly "application/vnd.apache.parquet": components["schemas"]["PriceParquet"];
                     readonly "application/vnd.apache.arrow.stream": components["schemas"]["PriceArrow"];
+                    readonly "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["PriceXlsx"];
                 };
             };
             readonly 400: components["responses"]["Refusal400"];
@@ -13479,12 +13985,12 @@ export interface operations {
                 /** @description Region of the delivery point: ids or names, any of them */
                 readonly regions?: components["parameters"]["regions"];
                 /**
-                 * @description Adds the series to each record; false by default
+                 * @description Adds the series to each record; default false
                  * @example true
                  */
                 readonly includeSeries?: components["parameters"]["includeSeries"];
                 /**
-                 * @description Adds a summary to each record; false by default
+                 * @description Adds a summary to each record; default false
                  * @example true
                  */
                 readonly includeSummary?: components["parameters"]["includeSummary"];
@@ -13499,12 +14005,12 @@ export interface operations {
                  */
                 readonly unitOfMeasure?: components["parameters"]["unitOfMeasure"];
                 /**
-                 * @description Treatment of a price that cannot be converted, or none of whose requested points can; default keep
+                 * @description For a price that cannot be converted, or none of whose requested points can; default keep
                  * @example keep
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of converted and aggregated values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13525,24 +14031,24 @@ export interface operations {
                 /** @description The `nextCursor` of the previous page */
                 readonly cursor?: components["parameters"]["cursor"];
                 /**
-                 * @description Rejects values that match nothing; false by default
+                 * @description Rejects values that match nothing; default false
                  * @example true
                  */
                 readonly strict?: components["parameters"]["strict"];
                 /**
-                 * @description Returns only the last n points of each series; everything else still covers the whole range. Requires includeSeries
+                 * @description Only the last n points of each series; everything else covers the whole range. Requires includeSeries
                  * @example 12
                  */
                 readonly lastObservations?: components["parameters"]["lastObservations"];
                 /**
-                 * @description Writes decimals of points, summaries and rows as JSON strings; false by default
+                 * @description Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text; default false
                  * @example false
                  */
                 readonly decimalsAsText?: components["parameters"]["decimalsAsText"];
-                /** @description Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas */
+                /** @description Columns, but not of JSON and NDJSON: all (default), short, or names with commas */
                 readonly columns?: components["parameters"]["columns"];
                 /**
-                 * @description CSV and rows: long, a row for each price and date (default), or wide, a row for each date with the mid of each code
+                 * @description CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for each date with the mid of each code
                  * @example long
                  */
                 readonly layout?: components["parameters"]["layout"];
@@ -13551,13 +14057,18 @@ export interface operations {
                  * @example header
                  */
                 readonly warnings?: components["parameters"]["warnings"];
-                /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
+                /** @description Mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
                  * @description Rate of means (`observes`): of the day (default), or the mean of their period
                  * @example day
                  */
                 readonly rates?: components["parameters"]["rates"];
+                /**
+                 * @description CSV: cells between commas (default), or semicolons, with decimal commas
+                 * @example comma
+                 */
+                readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13742,14 +14253,8 @@ export interface operations {
                      *           "value": 3283.2,
                      *           "exact": "3283.2",
                      *           "unit": "USD/t",
-                     *           "status": "unverified",
-                     *           "reasons": [
-                     *             {
-                     *               "code": "calendar_unknown",
-                     *               "input": "nickel",
-                     *               "detail": "No calendar says on which days this price is due"
-                     *             }
-                     *           ],
+                     *           "status": "final",
+                     *           "reasons": [],
                      *           "formula": "nickel * content",
                      *           "inputs": {
                      *             "nickel": {
@@ -13801,10 +14306,10 @@ export interface operations {
                     readonly "application/json": components["schemas"]["CalculationAnswer"];
                     /**
                      * @example anchor,value,unit,status,nickel,nickel.observations,content,content.observations
-                     *     2026-06-24,3283.2,USD/t,unverified,18240,1,0.18,
+                     *     2026-06-24,3283.2,USD/t,final,18240,1,0.18,
                      */
                     readonly "text/csv": components["schemas"]["CalculationCsv"];
-                    /** @example {"anchor":"2026-06-24","value":3283.2,"exact":"3283.2","unit":"USD/t","status":"unverified","reasons":[{"code":"calendar_unknown","input":"nickel","detail":"No calendar says on which days this price is due"}],"formula":"nickel * content","inputs":{"nickel":{"code":"CP-NI-0001","name":"Nickel metal, exchange cash, London","side":"mid","period":"S","from":"2026-06-24","to":"2026-06-24","statistic":"average","method":"mean-of-mids","rounding":null,"value":18240,"exact":"18240","unit":"USD/t","observations":1,"unitFactor":null,"source":null,"sessions":[{"date":"2026-06-24","published":18240,"fx":null,"vat":null,"substituteFor":null}],"notUsed":[]},"content":{"value":0.18,"exact":"0.18","unit":"1","note":null}},"steps":[{"text":"nickel * content","exact":"3283.2","unit":"USD/t"}],"rounding":"half-even, 6 significant, at least 2 decimals"} */
+                    /** @example {"anchor":"2026-06-24","value":3283.2,"exact":"3283.2","unit":"USD/t","status":"final","reasons":[],"formula":"nickel * content","inputs":{"nickel":{"code":"CP-NI-0001","name":"Nickel metal, exchange cash, London","side":"mid","period":"S","from":"2026-06-24","to":"2026-06-24","statistic":"average","method":"mean-of-mids","rounding":null,"value":18240,"exact":"18240","unit":"USD/t","observations":1,"unitFactor":null,"source":null,"sessions":[{"date":"2026-06-24","published":18240,"fx":null,"vat":null,"substituteFor":null}],"notUsed":[]},"content":{"value":0.18,"exact":"0.18","unit":"1","note":null}},"steps":[{"text":"nickel * content","exact":"3283.2","unit":"USD/t"}],"rounding":"half-even, 6 significant, at least 2 decimals"} */
                     readonly "application/x-ndjson": components["schemas"]["CalculationLines"];
                 };
             };

@@ -16,6 +16,8 @@ export const CONSTANTS = {
   RECORDS_MAX: 10_000,
   /** Most cells, dates times prices, of an answer with `layout=wide`, which is built in memory. */
   WIDE_CELLS_MAX: 2_000_000,
+  /** Rows of a sheet of a workbook, with its row of names: the limit of Excel. */
+  SHEET_ROWS_MAX: 1_048_576,
   /** Changes on a page of the feed without `limit`. */
   CHANGES_LIMIT: 1_000,
   CHANGES_LIMIT_MAX: 5_000,

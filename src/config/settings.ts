@@ -175,6 +175,13 @@ export const SETTINGS = {
     'Longest wait of a command for another writer or for a lock; 0 for no limit',
   ),
 
+  LATE_GRACE_MINUTES: whole(
+    60,
+    0,
+    10_080,
+    'Minutes after its due instant until a price counts as late',
+  ),
+
   FX_SOURCE: text({
     default: 'ECB',
     pattern: /^[A-Z0-9]+$/,

@@ -49,28 +49,28 @@ const REQUESTS = [
   '- `GET /v3/changes?after=`: new, corrected and withdrawn points. `wait=25`',
   '  delays an empty answer for up to 25 seconds, then 204: `x-next-seq` is the next `after`.',
   '  `after=revision:<$metadata.revision>` continues from an answer, `after=latest` from now.',
-  '- `POST /v3/calculations`: averages and formulas, with a receipt:',
-  '  `{"average": "CP-NI-0001", "period": "2026-06"}`.',
-  '- `GET /v3/reference/currencies`, `/units`, `/rates`: the targets and rates of conversions.',
+  '- `POST /v3/calculations`: averages, formulas, receipts.',
+  '- `GET /v3/calendar`: when prices are due.',
+  '- `GET /v3/reference/currencies`, `/units`, `/rates`: for conversions.',
   '',
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',
-  'in the `currency` and `unitOfMeasure` of their record. A payable (`currency` null, Percent)',
-  'is a percentage of a reference price, not money. `series` is empty without `includeSeries`.',
-  '`$metadata.revision` is the revision of the data; the option `revision` repeats the response.',
+  'in the `currency` and `unitOfMeasure` of their record. A payable (`currency` null)',
+  'is a percentage of a reference price.',
+  'The option `revision` repeats the response of a `$metadata.revision`.',
 ];
 
 const FORMAT_MEDIA = FORMAT_NAMES.map((name) => `${code(name)} (${code(FORMATS[name].media)})`);
 
 const FORMAT_LINES = [
   `Prices come as ${FORMAT_MEDIA.join(', ')}:`,
-  'send `Accept` with the media type, or `format=csv` with a GET. CSV, rows, Parquet and Arrow',
-  'have a row for each price and date, NDJSON a record in each line; their metadata is in headers:',
+  'send `Accept`, or `format=csv` with a GET. NDJSON has a record in each line; all but it and',
+  'JSON have a row for each price and date. JSON alone has `$metadata`, the others headers:',
   '`x-data-revision`, `x-next-cursor`, `x-warnings`.',
 ];
 
 const FILTERS = [
   'A filter is a list of names or ids, ignoring case: OR inside a list, AND across lists.',
-  '`dateFrom` and `dateTo` (YYYY-MM-DD, inclusive) bound the series and drop no record. `codes`',
+  '`dateFrom` and `dateTo` (inclusive) bound the series and drop no record. `codes`',
   'goes with the two dates only. A value that matches nothing is in `$metadata.warnings`: read',
   'the warnings before the numbers.',
 ];
@@ -86,7 +86,7 @@ const CONVERSION = [
 
 const PAGING = [
   'Without `limit` a response holds all records. With it, `$metadata.nextCursor` is the `cursor`',
-  'of the next page, with the same filters and options, and null on the last page.',
+  'of the next page of the same request, and null on the last. All pages read one revision.',
 ];
 
 const ERRORS = [
@@ -134,7 +134,7 @@ export function llmsText(): string {
     '',
     `> HTTP API of assessed commodity prices in ${MARKETS.length} markets.`,
     '',
-    'In full: [OpenAPI 3.1](openapi.json), [every code and its meaning](docs/problems).',
+    'In full: [OpenAPI 3.1](openapi.json), [every code](docs/problems).',
     ...sections.flatMap(([heading, ...lines]) => ['', `## ${heading}`, '', ...lines]),
     '',
   ].join('\n');

@@ -12,6 +12,8 @@ export interface DatabaseHealth {
   readonly schema: 'ok' | 'schema_outdated' | 'unknown';
   /** Slugs of the sources of exchange rates; null if unknown. */
   readonly rateSources: readonly string[] | null;
+  /** Newest day with a rate, `YYYY-MM-DD`, by slug of the source; without sources of no rate. */
+  readonly rateDays: ReadonlyMap<string, string>;
   /** Newest publication time by slug of the market, RFC 3339. */
   readonly publishedAt: ReadonlyMap<string, string>;
   readonly newest: NewestRevision | null;
@@ -33,6 +35,7 @@ const DOWN: DatabaseHealth = {
   database: 'unavailable',
   schema: 'unknown',
   rateSources: null,
+  rateDays: new Map(),
   publishedAt: new Map(),
   newest: null,
 };
@@ -42,6 +45,18 @@ const OUTDATED: DatabaseHealth = { ...DOWN, database: 'ok', schema: 'schema_outd
 export async function rateSourceSlugs(db: Kysely<Database>): Promise<readonly string[]> {
   const rows = await db.selectFrom('fx_source').select('slug').orderBy('slug').execute();
   return rows.map(({ slug }) => slug);
+}
+
+/** Newest day by slug, for sources with rates. Reads the end of the index of each currency. */
+async function newestRateDays(db: Kysely<Database>): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await sql<{ slug: string; day: string | null }>`
+    select s.slug, max(newest.date) as day
+    from fx_source s cross join currency c
+      left join lateral (select r.date from fx_rate r
+        where r.source = s.slug and r.currency_id = c.id order by r.date desc limit 1) as newest
+        on true
+    group by s.slug`.execute(db);
+  return new Map(rows.flatMap(({ slug, day }) => (day === null ? [] : [[slug, day]])));
 }
 
 /** Newest publication time by slug, for markets with points. */
@@ -64,8 +79,12 @@ export function healthOf(reads: Reads, link: Link): Health {
     const newest = await link.newestRevision();
     // The same object means that nothing was committed since.
     if (last !== null && last.newest === newest) return last;
-    const [rateSources, publishedAt] = await Promise.all([rateSourceSlugs(db), publications(db)]);
-    return { database: 'ok', schema: 'ok', rateSources, publishedAt, newest };
+    const [rateSources, rateDays, publishedAt] = await Promise.all([
+      rateSourceSlugs(db),
+      newestRateDays(db),
+      publications(db),
+    ]);
+    return { database: 'ok', schema: 'ok', rateSources, rateDays, publishedAt, newest };
   };
   const cached = (): DatabaseHealth | null => (link.state === 'up' ? last : DOWN);
   return {

@@ -2385,3 +2385,426 @@ END
 ;
 
 comment on function price_at_2(bigint) is 'The rows of price at a revision. What was never stated to be a mean is of a day.';
+
+create table holiday_list (
+  id integer generated always as identity not null,
+  slug text not null,
+  source text not null,
+  known_from date not null,
+  known_until date not null,
+  days jsonb default '[]'::jsonb not null,
+  working_days jsonb default '[]'::jsonb not null,
+  batch_id integer,
+  revision bigint default current_revision() not null,
+  constraint holiday_list_pkey PRIMARY KEY (id),
+  constraint holiday_list_slug_key UNIQUE (slug),
+  constraint holiday_list_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number),
+  constraint holiday_list_days_check CHECK ((jsonb_typeof(days) = 'array'::text)),
+  constraint holiday_list_in_order CHECK ((known_from <= known_until)),
+  constraint holiday_list_known_from_check CHECK (((known_from >= '1800-01-01'::date) AND (known_from <= '2199-12-31'::date))),
+  constraint holiday_list_known_until_check CHECK (((known_until >= '1800-01-01'::date) AND (known_until <= '2199-12-31'::date))),
+  constraint holiday_list_slug_formed CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 64))),
+  constraint holiday_list_source_check CHECK (((source <> ''::text) AND (source !~ '[[:cntrl:]]'::text))),
+  constraint holiday_list_working_days_check CHECK ((jsonb_typeof(working_days) = 'array'::text))
+);
+
+comment on column holiday_list.days is 'The holidays as [{"date": "2026-12-25", "name": "Christmas Day"}], in the order of their dates.';
+
+comment on column holiday_list.working_days is 'Days of weekends that are worked, as ["2026-02-14"], in their order.';
+
+comment on table holiday_list is 'Closed days of a place, as far as they are decreed: between known_from and known_until, nothing is known beyond.';
+
+create table calendar (
+  id integer generated always as identity not null,
+  slug text not null,
+  rule jsonb not null,
+  due_time text not null,
+  zone text not null,
+  holiday_list_id integer,
+  policy text not null,
+  make_up_days boolean default false not null,
+  batch_id integer,
+  revision bigint default current_revision() not null,
+  constraint calendar_pkey PRIMARY KEY (id),
+  constraint calendar_slug_key UNIQUE (slug),
+  constraint calendar_holiday_list_id_fkey FOREIGN KEY (holiday_list_id) REFERENCES holiday_list(id),
+  constraint calendar_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number),
+  constraint calendar_due_time_check CHECK ((due_time ~ '^([01][0-9]|2[0-3]):[0-5][0-9]$'::text)),
+  constraint calendar_make_up_days_of_list CHECK (((NOT make_up_days) OR (holiday_list_id IS NOT NULL))),
+  constraint calendar_policy_check CHECK ((policy = ANY (ARRAY['skip'::text, 'carry'::text, 'nearest'::text, 'preceding'::text]))),
+  constraint calendar_rule_check CHECK ((jsonb_typeof(rule) = ANY (ARRAY['string'::text, 'object'::text]))),
+  constraint calendar_slug_formed CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 64))),
+  constraint calendar_zone_check CHECK ((zone ~ '^[A-Za-z][A-Za-z0-9_+/-]*$'::text))
+);
+
+comment on table calendar is 'Publication calendars: the days on which prices are due (rule), the local time, and what becomes of a closed day (policy). docs/calendars.md explains the columns.';
+
+create table price_calendar (
+  price_id integer not null,
+  calendar_id integer not null,
+  batch_id integer,
+  revision bigint default current_revision() not null,
+  constraint price_calendar_pkey PRIMARY KEY (price_id),
+  constraint price_calendar_calendar_id_fkey FOREIGN KEY (calendar_id) REFERENCES calendar(id),
+  constraint price_calendar_price_id_fkey FOREIGN KEY (price_id) REFERENCES price(id) ON DELETE CASCADE,
+  constraint price_calendar_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number)
+);
+
+comment on table price_calendar is 'The calendar that each price follows. Prices without a row follow none.';
+
+CREATE TRIGGER holiday_list_identity_is_fixed BEFORE UPDATE ON holiday_list FOR EACH ROW WHEN (old.id IS DISTINCT FROM new.id OR old.slug IS DISTINCT FROM new.slug) EXECUTE FUNCTION refuse_new_key();
+
+CREATE TRIGGER calendar_identity_is_fixed BEFORE UPDATE ON calendar FOR EACH ROW WHEN (old.id IS DISTINCT FROM new.id OR old.slug IS DISTINCT FROM new.slug) EXECUTE FUNCTION refuse_new_key();
+
+CREATE TRIGGER price_calendar_identity_is_fixed BEFORE UPDATE OF price_id ON price_calendar FOR EACH ROW WHEN (old.price_id IS DISTINCT FROM new.price_id) EXECUTE FUNCTION refuse_new_key();
+
+create table holiday_list_history (
+  id integer not null,
+  slug text not null,
+  source text not null,
+  known_from date not null,
+  known_until date not null,
+  days jsonb not null,
+  working_days jsonb not null,
+  batch_id integer,
+  revision bigint not null,
+  revision_to bigint not null,
+  constraint holiday_list_history_pkey PRIMARY KEY (id, revision),
+  constraint holiday_list_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
+  constraint holiday_list_days_check CHECK ((jsonb_typeof(days) = 'array'::text)),
+  constraint holiday_list_history_check CHECK ((revision < revision_to)),
+  constraint holiday_list_in_order CHECK ((known_from <= known_until)),
+  constraint holiday_list_known_from_check CHECK (((known_from >= '1800-01-01'::date) AND (known_from <= '2199-12-31'::date))),
+  constraint holiday_list_known_until_check CHECK (((known_until >= '1800-01-01'::date) AND (known_until <= '2199-12-31'::date))),
+  constraint holiday_list_slug_formed CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 64))),
+  constraint holiday_list_source_check CHECK (((source <> ''::text) AND (source !~ '[[:cntrl:]]'::text))),
+  constraint holiday_list_working_days_check CHECK ((jsonb_typeof(working_days) = 'array'::text))
+);
+
+comment on table holiday_list_history is 'Superseded rows of holiday_list: in force from revision up to revision_to, exclusive.';
+
+CREATE TRIGGER holiday_list_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON holiday_list FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
+
+CREATE TRIGGER holiday_list_history_by_triggers BEFORE INSERT ON holiday_list_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER holiday_list_insert_has_revision BEFORE INSERT ON holiday_list FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
+
+CREATE TRIGGER holiday_list_stamp BEFORE UPDATE ON holiday_list FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
+
+CREATE TRIGGER holiday_list_no_truncate BEFORE TRUNCATE ON holiday_list FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER holiday_list_history_frozen BEFORE DELETE OR UPDATE ON holiday_list_history FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER holiday_list_history_no_truncate BEFORE TRUNCATE ON holiday_list_history FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE FUNCTION public.holiday_list_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    begin
+      if current_revision() is null and exists (select from superseded) then
+        raise exception 'a change of holiday_list needs a revision of its own'
+          using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+      end if;
+      insert into holiday_list_history (id, slug, source, known_from, known_until, days, working_days, batch_id, revision, revision_to)
+        select id, slug, source, known_from, known_until, days, working_days, batch_id, revision, current_revision() from superseded where revision < current_revision();
+      return null;
+    end $function$
+;
+
+comment on function holiday_list_keep() is 'Copies superseded rows of holiday_list to its history.';
+
+revoke execute on function holiday_list_keep() from public;
+
+CREATE OR REPLACE FUNCTION public.holiday_list_at(at bigint)
+ RETURNS TABLE(id integer, slug text, source text, known_from date, known_until date, days jsonb, working_days jsonb, batch_id integer, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT holiday_list.id,
+     holiday_list.slug,
+     holiday_list.source,
+     holiday_list.known_from,
+     holiday_list.known_until,
+     holiday_list.days,
+     holiday_list.working_days,
+     holiday_list.batch_id,
+     holiday_list.revision
+    FROM holiday_list
+   WHERE (holiday_list.revision <= holiday_list_at.at)
+ UNION ALL
+  SELECT holiday_list_history.id,
+     holiday_list_history.slug,
+     holiday_list_history.source,
+     holiday_list_history.known_from,
+     holiday_list_history.known_until,
+     holiday_list_history.days,
+     holiday_list_history.working_days,
+     holiday_list_history.batch_id,
+     holiday_list_history.revision
+    FROM holiday_list_history
+   WHERE ((holiday_list_history.revision <= holiday_list_at.at) AND (holiday_list_history.revision_to > holiday_list_at.at));
+END
+;
+
+comment on function holiday_list_at(bigint) is 'The rows of holiday_list at a revision.';
+
+CREATE TRIGGER holiday_list_keep_updated AFTER UPDATE ON holiday_list REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_keep();
+
+CREATE TRIGGER holiday_list_keep_deleted AFTER DELETE ON holiday_list REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_keep();
+
+CREATE OR REPLACE FUNCTION public.holiday_list_touch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  perform refuse_after_seal();
+  insert into revision_scope (scope, revision)
+    select 'reference', current_revision() where exists (select from changed)
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
+comment on function holiday_list_touch() is 'Records that a revision changed holiday_list.';
+
+revoke execute on function holiday_list_touch() from public;
+
+CREATE TRIGGER holiday_list_touch_inserted AFTER INSERT ON holiday_list REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_touch();
+
+CREATE TRIGGER holiday_list_touch_updated AFTER UPDATE ON holiday_list REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_touch();
+
+CREATE TRIGGER holiday_list_touch_deleted AFTER DELETE ON holiday_list REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_touch();
+
+create table calendar_history (
+  id integer not null,
+  slug text not null,
+  rule jsonb not null,
+  due_time text not null,
+  zone text not null,
+  holiday_list_id integer,
+  policy text not null,
+  make_up_days boolean not null,
+  batch_id integer,
+  revision bigint not null,
+  revision_to bigint not null,
+  constraint calendar_history_pkey PRIMARY KEY (id, revision),
+  constraint calendar_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
+  constraint calendar_due_time_check CHECK ((due_time ~ '^([01][0-9]|2[0-3]):[0-5][0-9]$'::text)),
+  constraint calendar_history_check CHECK ((revision < revision_to)),
+  constraint calendar_make_up_days_of_list CHECK (((NOT make_up_days) OR (holiday_list_id IS NOT NULL))),
+  constraint calendar_policy_check CHECK ((policy = ANY (ARRAY['skip'::text, 'carry'::text, 'nearest'::text, 'preceding'::text]))),
+  constraint calendar_rule_check CHECK ((jsonb_typeof(rule) = ANY (ARRAY['string'::text, 'object'::text]))),
+  constraint calendar_slug_formed CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 64))),
+  constraint calendar_zone_check CHECK ((zone ~ '^[A-Za-z][A-Za-z0-9_+/-]*$'::text))
+);
+
+comment on table calendar_history is 'Superseded rows of calendar: in force from revision up to revision_to, exclusive.';
+
+CREATE TRIGGER calendar_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON calendar FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
+
+CREATE TRIGGER calendar_history_by_triggers BEFORE INSERT ON calendar_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER calendar_insert_has_revision BEFORE INSERT ON calendar FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
+
+CREATE TRIGGER calendar_stamp BEFORE UPDATE ON calendar FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
+
+CREATE TRIGGER calendar_no_truncate BEFORE TRUNCATE ON calendar FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER calendar_history_frozen BEFORE DELETE OR UPDATE ON calendar_history FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER calendar_history_no_truncate BEFORE TRUNCATE ON calendar_history FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE FUNCTION public.calendar_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    begin
+      if current_revision() is null and exists (select from superseded) then
+        raise exception 'a change of calendar needs a revision of its own'
+          using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+      end if;
+      insert into calendar_history (id, slug, rule, due_time, zone, holiday_list_id, policy, make_up_days, batch_id, revision, revision_to)
+        select id, slug, rule, due_time, zone, holiday_list_id, policy, make_up_days, batch_id, revision, current_revision() from superseded where revision < current_revision();
+      return null;
+    end $function$
+;
+
+comment on function calendar_keep() is 'Copies superseded rows of calendar to its history.';
+
+revoke execute on function calendar_keep() from public;
+
+CREATE OR REPLACE FUNCTION public.calendar_at(at bigint)
+ RETURNS TABLE(id integer, slug text, rule jsonb, due_time text, zone text, holiday_list_id integer, policy text, make_up_days boolean, batch_id integer, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT calendar.id,
+     calendar.slug,
+     calendar.rule,
+     calendar.due_time,
+     calendar.zone,
+     calendar.holiday_list_id,
+     calendar.policy,
+     calendar.make_up_days,
+     calendar.batch_id,
+     calendar.revision
+    FROM calendar
+   WHERE (calendar.revision <= calendar_at.at)
+ UNION ALL
+  SELECT calendar_history.id,
+     calendar_history.slug,
+     calendar_history.rule,
+     calendar_history.due_time,
+     calendar_history.zone,
+     calendar_history.holiday_list_id,
+     calendar_history.policy,
+     calendar_history.make_up_days,
+     calendar_history.batch_id,
+     calendar_history.revision
+    FROM calendar_history
+   WHERE ((calendar_history.revision <= calendar_at.at) AND (calendar_history.revision_to > calendar_at.at));
+END
+;
+
+comment on function calendar_at(bigint) is 'The rows of calendar at a revision.';
+
+CREATE TRIGGER calendar_keep_updated AFTER UPDATE ON calendar REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION calendar_keep();
+
+CREATE TRIGGER calendar_keep_deleted AFTER DELETE ON calendar REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION calendar_keep();
+
+CREATE OR REPLACE FUNCTION public.calendar_touch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  perform refuse_after_seal();
+  insert into revision_scope (scope, revision)
+    select 'reference', current_revision() where exists (select from changed)
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
+comment on function calendar_touch() is 'Records that a revision changed calendar.';
+
+revoke execute on function calendar_touch() from public;
+
+CREATE TRIGGER calendar_touch_inserted AFTER INSERT ON calendar REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION calendar_touch();
+
+CREATE TRIGGER calendar_touch_updated AFTER UPDATE ON calendar REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION calendar_touch();
+
+CREATE TRIGGER calendar_touch_deleted AFTER DELETE ON calendar REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION calendar_touch();
+
+create table price_calendar_history (
+  price_id integer not null,
+  calendar_id integer not null,
+  batch_id integer,
+  revision bigint not null,
+  revision_to bigint not null,
+  constraint price_calendar_history_pkey PRIMARY KEY (price_id, revision),
+  constraint price_calendar_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
+  constraint price_calendar_history_check CHECK ((revision < revision_to))
+);
+
+comment on table price_calendar_history is 'Superseded rows of price_calendar: in force from revision up to revision_to, exclusive.';
+
+CREATE TRIGGER price_calendar_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON price_calendar FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
+
+CREATE TRIGGER price_calendar_history_by_triggers BEFORE INSERT ON price_calendar_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER price_calendar_insert_has_revision BEFORE INSERT ON price_calendar FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
+
+CREATE TRIGGER price_calendar_stamp BEFORE UPDATE ON price_calendar FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
+
+CREATE TRIGGER price_calendar_no_truncate BEFORE TRUNCATE ON price_calendar FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER price_calendar_history_frozen BEFORE DELETE OR UPDATE ON price_calendar_history FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER price_calendar_history_no_truncate BEFORE TRUNCATE ON price_calendar_history FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE FUNCTION public.price_calendar_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    begin
+      if current_revision() is null and exists (select from superseded) then
+        raise exception 'a change of price_calendar needs a revision of its own'
+          using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+      end if;
+      insert into price_calendar_history (price_id, calendar_id, batch_id, revision, revision_to)
+        select price_id, calendar_id, batch_id, revision, current_revision() from superseded where revision < current_revision();
+      return null;
+    end $function$
+;
+
+comment on function price_calendar_keep() is 'Copies superseded rows of price_calendar to its history.';
+
+revoke execute on function price_calendar_keep() from public;
+
+CREATE OR REPLACE FUNCTION public.price_calendar_at(at bigint)
+ RETURNS TABLE(price_id integer, calendar_id integer, batch_id integer, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT price_calendar.price_id,
+     price_calendar.calendar_id,
+     price_calendar.batch_id,
+     price_calendar.revision
+    FROM price_calendar
+   WHERE (price_calendar.revision <= price_calendar_at.at)
+ UNION ALL
+  SELECT price_calendar_history.price_id,
+     price_calendar_history.calendar_id,
+     price_calendar_history.batch_id,
+     price_calendar_history.revision
+    FROM price_calendar_history
+   WHERE ((price_calendar_history.revision <= price_calendar_at.at) AND (price_calendar_history.revision_to > price_calendar_at.at));
+END
+;
+
+comment on function price_calendar_at(bigint) is 'The rows of price_calendar at a revision.';
+
+CREATE TRIGGER price_calendar_keep_updated AFTER UPDATE ON price_calendar REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_keep();
+
+CREATE TRIGGER price_calendar_keep_deleted AFTER DELETE ON price_calendar REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_keep();
+
+CREATE OR REPLACE FUNCTION public.price_calendar_touch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  perform refuse_after_seal();
+  insert into revision_scope (scope, revision)
+    select 'reference', current_revision() where exists (select from changed)
+    union
+    select m.slug, current_revision() from changed c
+      join (select id, market_id from price union select id, market_id from price_history) as p
+        on p.id = c.price_id
+      join market m on m.id = p.market_id
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
+comment on function price_calendar_touch() is 'Records that a revision changed price_calendar.';
+
+revoke execute on function price_calendar_touch() from public;
+
+CREATE TRIGGER price_calendar_touch_inserted AFTER INSERT ON price_calendar REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_touch();
+
+CREATE TRIGGER price_calendar_touch_updated AFTER UPDATE ON price_calendar REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_touch();
+
+CREATE TRIGGER price_calendar_touch_deleted AFTER DELETE ON price_calendar REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_touch();

@@ -24,6 +24,7 @@ export const EMPTY = {
   currency: null,
   unit: null,
   average: null,
+  rates: null,
   asOf: null,
   compare: null,
   index: false,
@@ -48,7 +49,7 @@ export function linkTo(view) {
   for (const [name, values] of Object.entries(view.filters)) {
     for (const each of values) set(name, each);
   }
-  for (const name of ['from', 'to', 'currency', 'unit', 'average', 'asOf', 'compare'])
+  for (const name of ['from', 'to', 'currency', 'unit', 'average', 'rates', 'asOf', 'compare'])
     set(name, view[name]);
   set('index', view.index && '1');
   set('log', view.log && '1');
@@ -66,6 +67,7 @@ const SINGLE = {
   currency: [(value) => /^[A-Za-z]{3}$/.test(value), 'a currency has three letters, such as EUR'],
   unit: [(value) => value !== '' && value.length <= 128, 'there is no such unit'],
   average: [(value) => PERIODS.includes(value), `an average is of a ${PERIODS.join(', ')}`],
+  rates: [(value) => value === 'period-mean', 'rates are period-mean, or not in the link'],
   asOf: [(value) => isDate(value) || isInstant(value), 'there is no such day'],
   compare: [
     (value) => COMPARISONS.includes(value),
@@ -195,10 +197,11 @@ export const addressOf = (path, parameters) => {
 };
 
 /** The options of a view that change numbers. */
-const optionsOf = ({ currency, unit, average, asOf }) => [
+const optionsOf = ({ currency, unit, average, rates, asOf }) => [
   ['currency', currency],
   ['unitOfMeasure', unit],
   ['aggregate', average && `${average}:average`],
+  ['rates', rates],
   ['asOf', asOf && endOf(asOf)],
 ];
 
@@ -226,11 +229,11 @@ export const seriesRequests = (view) =>
   }));
 
 /** The request of the list of a market, filtered. */
-export const listRequest = ({ market, filters, currency, unit, asOf }, limit, cursor) =>
+export const listRequest = ({ market, filters, currency, unit, rates, asOf }, limit, cursor) =>
   addressOf(`v3/prices/${encodeURIComponent(market)}`, [
     ...Object.entries(filters).flatMap(([name, values]) => values.map((each) => [name, each])),
     ['includeSummary', 'true'],
-    ...optionsOf({ currency, unit, asOf }),
+    ...optionsOf({ currency, unit, rates, asOf }),
     ['limit', limit],
     ['cursor', cursor],
   ]);

@@ -16,7 +16,7 @@ import {
   waits,
 } from './api.js';
 import { EMPTY, kindOf, linkTo, viewOf } from './link.js';
-import { AwayNote, IgnoredNote, KeyQuestion, PastNote, WaitNote } from './notices.js';
+import { AwayNote, PastNote, WaitNote } from './notices.js';
 import { Recovery } from './recovery.js';
 import { Component, createPortal, html, Later, render } from './ui.js';
 import { Search } from './views/search.js';
@@ -28,6 +28,7 @@ const PART_OF = {
   dateFrom: 'from',
   dateTo: 'to',
   aggregate: 'average',
+  rates: 'rates',
   asOf: 'asOf',
 };
 
@@ -41,13 +42,15 @@ function refusedParts(error, view) {
   return parts.includes(null) ? null : parts;
 }
 
-/** The lazily loaded views. */
+/** The lazily loaded views and notes. */
 const LATER = {
   prices: async () => (await import('./views/prices.js')).Prices,
   signIn: async () => (await import('./views/sign-in.js')).SignIn,
   overview: async () => (await import('./views/overview.js')).Overview,
   market: async () => (await import('./views/market.js')).MarketView,
   record: async () => (await import('./views/record.js')).RecordView,
+  ignored: async () => (await import('./views/link-notes.js')).IgnoredNote,
+  question: async () => (await import('./views/link-notes.js')).KeyQuestion,
 };
 
 /** Removes the key from the address before other code can read it. */
@@ -273,7 +276,7 @@ class Page extends Component {
       )}
       ${wait && html`<${WaitNote} wait=${wait} />`}
       ${away && html`<${AwayNote} since=${away} shown=${shown} again=${this.recovery.now} />`}
-      ${offer && html`<${KeyQuestion} offer=${offer} keep=${this.keepKey} take=${this.takeKey} />`}
+      ${offer && html`<${Later} load=${LATER.question} app=${this} offer=${offer} keep=${this.keepKey} take=${this.takeKey} />`}
       ${isAsked && html`<${Later} load=${LATER.signIn} app=${this} enter=${this.enter} error=${error} isBusy=${phase === 'asking'} />`}
       ${phase === 'asking' && !isAsked && html`<p class="panel quiet">Asking for the markets…</p>`}
       ${isOpen && html`<${Search} app=${this} view=${view} markets=${markets} />`}
@@ -281,7 +284,7 @@ class Page extends Component {
       ${
         isOpen &&
         ignored.length > 0 &&
-        html`<${IgnoredNote} ignored=${ignored} close=${() => this.setState({ ignored: [] })} />`
+        html`<${Later} load=${LATER.ignored} app=${this} ignored=${ignored} close=${() => this.setState({ ignored: [] })} />`
       }
       ${isOpen && this.shownView()}
     `;

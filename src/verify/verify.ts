@@ -3,6 +3,7 @@ import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
 import { newestRevision, wireText } from '../db/revisions.ts';
 import { BATCH_RULES } from './batches.ts';
+import { CALENDAR_RULES } from './calendars.ts';
 import { PRICE_RULES } from './prices.ts';
 import { REFERENCE_RULES } from './references.ts';
 import { REVISION_RULES } from './revisions.ts';
@@ -19,6 +20,7 @@ export const RULES: readonly Rule[] = [
   ...SCHEMA_RULES,
   ...REFERENCE_RULES,
   ...PRICE_RULES,
+  ...CALENDAR_RULES,
   ...REVISION_RULES,
   ...BATCH_RULES,
 ];

@@ -242,7 +242,7 @@ async function recordsIn({ book, database }: Twins, signal: AbortSignal) {
   const prices = (await reader.select(plan)).map((price) => ({ price, outcome: null }));
   const work = { signal, hold: () => true, holdMax: 0 };
   const targets = { currency: null, unit: null };
-  const context = { plan, reader, references, targets, wideCellsMax: 0, work };
+  const context = { plan, reader, references, targets, wideCellsMax: 0, sheetRowsMax: 2, work };
   return contentsOfAll(context, prices);
 }
 
@@ -292,7 +292,9 @@ t.test('the editions stay within their budget', async (t) => {
   await fill(all);
   const limit = Math.round(0.6 * all.book.state.bytes);
   // Three quarters of the memory are for editions.
-  const twins = await twinsOn(t, database, { PRICE_BOOK_BYTES: String((limit * 4) / 3) });
+  const twins = await twinsOn(t, database, {
+    PRICE_BOOK_BYTES: String(Math.ceil((limit * 4) / 3)),
+  });
   const { book } = twins;
   await fill(twins);
   const inBudget = () => {

@@ -60,6 +60,7 @@ const VALUES: Readonly<Record<OptionName, readonly object[]>> = {
     { currency: 'EUR', rates: 'period-mean' },
     { currency: 'EUR', rates: 'day' },
   ],
+  csvDialect: [{ csvDialect: 'semicolon' }, { csvDialect: 'comma' }],
 };
 
 /** `strict` refuses instead of changing an answer; the revision is the newest one. */

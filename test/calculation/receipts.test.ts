@@ -105,6 +105,9 @@ t.test('2,000 random calculations equal a recomputation from their receipts alon
     tried += 1;
     const request = anyRequest(known);
     const answer = await calculate(service, request);
+    if (violationsOf(answer).every((each) => each.endsWith('/missing sessions_missing'))) {
+      if (answer.status === 400) continue;
+    }
     if (answer.status !== 200) {
       faults.push(`${answer.status} ${violationsOf(answer)} ${JSON.stringify(request)}`);
       continue;

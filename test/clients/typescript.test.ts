@@ -210,6 +210,7 @@ t.test('every operation that reads data has a call, with the content of its answ
     getCurrencies: whole('/v3/reference/currencies', client.currencies()),
     getUnits: whole('/v3/reference/units', client.units()),
     getRates: whole(`/v3/reference/rates?${new URLSearchParams(range)}`, client.rates(range)),
+    getCalendar: whole('/v3/calendar?market=nickel', client.calendar({ market: ['nickel'] })),
     searchPrices: whole('/v3/search?q=nickel&limit=2', client.search('nickel', { limit: 2 })),
     getNickelFilters: whole('/v3/prices/nickel/filters', client.filters('nickel')),
     getNickelPrices: whole('/v3/prices/nickel?includeSeries=true', client.prices('nickel')),
@@ -238,7 +239,7 @@ t.test('every operation that reads data has a call, with the content of its answ
 t.test('a file has the bytes of the service in each of its formats', async (t) => {
   const { content } = paths['/v3/prices/nickel'].post.responses[200];
   const media = Object.keys(content).filter((each) => each !== 'application/json');
-  const formats = ['csv', 'ndjson', 'rows', 'parquet', 'arrow'] as const;
+  const formats = ['csv', 'ndjson', 'rows', 'parquet', 'arrow', 'xlsx'] as const;
   t.equal(formats.length, media.length, 'each format of the document but JSON');
   const request = { filters: { dateFrom: '2026-06-01' } };
   const body = JSON.stringify({ ...request, options: { includeSeries: true } });

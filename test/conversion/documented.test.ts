@@ -6,8 +6,8 @@ const read = (path: string): string =>
   readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 /**
- * `17173.1 × 0.45 × 1 ÷ 1000 ÷ 1.18 = 6.5985… → 6.59855`: how the pages recompute a figure. One by
- * a mean rate has a divisor fewer.
+ * The notation by which the pages recompute a figure:
+ * `17173.1 × 0.45 × 1 ÷ 1000 ÷ 1.18 = 6.5985… → 6.59855`. One by a mean rate has a divisor fewer.
  */
 const FIGURE = /^(N) +× (N) × (N) ÷ (N)(?: ÷ (N))? = (N)… → (N)$/;
 const FIGURES = new RegExp(FIGURE.source.replaceAll('N', String.raw`[\d.]+`), 'gm');

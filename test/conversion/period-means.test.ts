@@ -268,3 +268,16 @@ t.test('a mean of cross rates is no quotient of means', async (t) => {
   // 21 days at 8 and one at 4, of 22; the quotient of the means is 8 ÷ (23 ÷ 22) = 7.6521…
   t.same(textsOf(convertedPoints(points, { decimals: 4 }).mid), ['7.8182']);
 });
+
+t.test('the mean of a pair is not that of its inverse, in one table of rates', async (t) => {
+  const table = ratesOf({
+    USD: { ...workingDays('2026-03-01', '2026-04-01', '1'), '2026-03-10': '2' },
+  });
+  const meanOf = (from: Code, to: Code) => {
+    const pair = pairOf(table, CURRENCY[from], CURRENCY[to], 'month');
+    return pair && meanFor(pair, 'month', dayOf('2026-03-31'))?.nearest;
+  };
+  // 21 days at 1 and one at 2, or at one half, of 22.
+  t.equal(meanOf('EUR', 'USD'), 23 / 22);
+  t.equal(meanOf('USD', 'EUR'), 21.5 / 22);
+});

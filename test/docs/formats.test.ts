@@ -35,7 +35,12 @@ t.test('the page of formats has a row for each format, with its media type', asy
 });
 
 t.test('the page of formats names the formats of each option of some formats', async (t) => {
-  const titles: Readonly<Record<string, string>> = { csv: 'CSV', json: 'JSON', ndjson: 'NDJSON' };
+  const titles: Readonly<Record<string, string>> = {
+    csv: 'CSV',
+    json: 'JSON',
+    ndjson: 'NDJSON',
+    xlsx: 'XLSX',
+  };
   const titleOf = (name: string): string =>
     titles[name] ?? (name === 'rows' ? name : name.charAt(0).toUpperCase() + name.slice(1));
   const described = tableOf(page, '| Option | Formats | Effect |').map(

@@ -9,6 +9,7 @@ import { legalBody, type RequestBody, type ValuesByFilter } from '../support/fuz
 import { type KnownRevision, withForm } from '../support/fuzz/forms.ts';
 import { faultOf } from '../support/http/conformity.ts';
 import { type Reply, type Service, serviceOn } from '../support/http/service.ts';
+import { partsOf } from '../support/office/workbook.ts';
 import { readArrow } from '../support/prices/arrow.ts';
 import { byAddress, queryText } from '../support/prices/query.ts';
 import { SPECIFIED, type SpecifiedMarket } from '../support/prices/specification.ts';
@@ -71,11 +72,17 @@ function parquetContents(bytes: Buffer): readonly string[] {
 }
 
 /** The contents of an answer, with the pointers of a GET; a refusal has an id of its own. */
-function contentsOf({ status, text, bytes }: ByteReply, format: Format): unknown {
+async function contentsOf({ status, text, bytes }: ByteReply, format: Format): Promise<unknown> {
   if (status === 200 && format === 'parquet') return parquetContents(bytes);
   if (status === 200 && format === 'arrow') {
     const { metadata, ...table } = readArrow(bytes);
     return { ...table, metadata: byAddress(metadata['metadata'] ?? '') };
+  }
+  if (status === 200 && format === 'xlsx') {
+    const [...parts] = await partsOf(bytes);
+    // A warning of the sheet About.
+    const pointer = /(\w+ )\/(?:filters|options)\/(\w+)(\/\d+)?[^<]*</g;
+    return parts.map(([path, xml]) => [path, xml.replace(pointer, '$1?$2$3<')]);
   }
   return byAddress(text.replace(/"requestId":"[^"]+"/, ''));
 }
@@ -84,13 +91,13 @@ function contentsOf({ status, text, bytes }: ByteReply, format: Format): unknown
  * The equal parts of the answers to one request. A header has only the first warnings, so as many
  * are compared as both answers have.
  */
-const compared = (answer: ByteReply, format: Format, warnings: number) => ({
+const compared = async (answer: ByteReply, format: Format, warnings: number) => ({
   status: answer.status,
   headers: ['content-type', 'x-data-revision', 'x-next-cursor', 'x-warnings-count'].map(
     (name) => answer.headers[name],
   ),
   warnings: warningsIn(answer.headers).slice(0, warnings),
-  contents: contentsOf(answer, format),
+  contents: await contentsOf(answer, format),
 });
 
 const warningsIn = (headers: Reply['headers']): unknown[] =>
@@ -130,7 +137,7 @@ async function askBoth(
   t.notMatch(read.text, /"pointer":"\/|# warning \w+ \//, 'a GET has no body to point at');
   const fit = Math.min(...[read, post].map((each) => warningsIn(each.headers).length));
   const title = `${slug} ${format} ${JSON.stringify(body)}`;
-  t.same(compared(read, format, fit), compared(post, format, fit), title);
+  t.same(await compared(read, format, fit), await compared(post, format, fit), title);
   return read;
 }
 

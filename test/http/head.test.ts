@@ -46,6 +46,9 @@ const QUERIES = [
   'includeSeries=true&format=parquet',
   'includeSeries=true&format=arrow&columns=short',
   'codes=CP-NI-0001&format=parquet&columns=code',
+  'includeSeries=true&format=xlsx',
+  'codes=CP-NI-0001&format=xlsx&columns=code',
+  `${WIDE}&format=xlsx&codes=CP-NI-0001&dateFrom=2026-06-25`,
 ];
 
 t.test('the length that HEAD has is that of GET, in each format and coding', async (t) => {
@@ -95,6 +98,7 @@ t.test('HEAD, and If-None-Match: *, refuse what GET refuses', async (t) => {
   const refused = [
     [small, `${WIDE}&format=csv`],
     [small, `${WIDE}&format=rows`],
+    [small, `${WIDE}&format=xlsx`],
     ...services.flatMap((each) => [
       [each, `${TOO_SMALL}&format=parquet`] as const,
       [each, `${TOO_SMALL}&format=arrow`] as const,

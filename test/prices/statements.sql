@@ -28,6 +28,15 @@ select * from unit_of_measure_at($1::bigint)
   where require_commit($2::bigint, $3);
 select * from currency_at($1::bigint)
   where require_commit($2::bigint, $3);
+select id, slug, source, known_from as "from", known_until as until, days,
+  working_days as "workingDays", revision::float8 as revision from holiday_list_at($1::bigint)
+  where require_commit($2::bigint, $3);
+select id, slug, rule, due_time as at, zone, holiday_list_id as "listId", policy,
+  make_up_days as "makeUpDays", revision::float8 as revision from calendar_at($1::bigint)
+  where require_commit($2::bigint, $3);
+select price_id as "priceId", calendar_id as "calendarId",
+  revision::float8 as revision from price_calendar_at($1::bigint)
+  where require_commit($2::bigint, $3);
 
 -- prices, unfiltered
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_2($1::bigint) as price

@@ -111,11 +111,40 @@ const PRICES: Readonly<Record<string, Damage>> = {
   ),
 };
 
+const CALENDARS: Readonly<Record<string, Damage>> = {
+  'a time zone that there is not': damage(
+    'calendars-formed',
+    `update calendar set zone = 'Europe/Lundon'`,
+  ),
+  'a holiday on no day': damage(
+    'calendars-formed',
+    `update holiday_list set days = '[{"date": "2026-02-30", "name": "A day"}]'`,
+  ),
+  'a past calendar without its holiday list': damage(
+    'no-orphans',
+    `update calendar_history set holiday_list_id = 999`,
+  ),
+  'a calendar whose change no scope notes': damage(
+    'scopes-noted',
+    `delete from revision_scope where scope = 'reference'
+      and revision = (select revision from price_calendar limit 1)`,
+  ),
+  'a calendar that no batch added': damage(
+    ['batches-counted', 'no-orphans'],
+    'update price_calendar set batch_id = 999',
+  ),
+  'a calendar of another name': damage(
+    'identity-fixed',
+    `update calendar_history set slug = 'daily'`,
+  ),
+};
+
 /** All of it, by what is done. */
 export const DAMAGES: Readonly<Record<string, Damage>> = {
   ...SCHEMA,
   ...VALUES,
   ...PRICES,
+  ...CALENDARS,
   ...PAST,
   ...LEDGERS,
 };

@@ -66,7 +66,9 @@ export function checkText(field: string, text: string): void {
 /** Rejects whole keys: a secret must not appear in an error message or a statement. */
 export function checkId(id: string): void {
   if (!/^[0-9A-Za-z]{10}$/.test(id)) {
-    throw new KeyError('a key is named by its public id, the 10 characters after cps_live_');
+    throw new KeyError(
+      'a key is named by its public id, the 10 characters after cps_live_ or cps_cal_',
+    );
   }
 }
 

@@ -79,13 +79,14 @@ function answerOf(key: KeyInfo | NewKeyInfo): CommandResult {
   return { data: dataOf(key), print: () => printLines(...linesOf(key), ...secret) };
 }
 
-const ID = 'the 10 characters after cps_live_';
+const ID = 'the 10 characters after cps_live_ or cps_cal_';
 const EXPIRES = 'a number of days (30d) or a day (2030-12-31, UTC); ';
 
 interface CreateOptions extends ExpiryOptions, LimitOptions {
   readonly name: string;
   readonly owner?: string;
   readonly scope: string[];
+  readonly calendar?: true;
 }
 
 const addCreate = command({
@@ -98,6 +99,7 @@ const addCreate = command({
       '--scope <scope...>',
       'prices:<market> or prices:*; repeat it, or separate with commas',
     ).argParser(splitScopes),
+    option('--calendar', 'a calendar token: it opens GET /v3/calendar alone, also in its address'),
     option('--owner <text>', 'who answers for it'),
     option('--expires <when>', `${EXPIRES}365 days when not given`),
     option('--no-expiry', 'let it never end'),
@@ -109,12 +111,14 @@ const addCreate = command({
   help: `
 Examples:
   ${PROGRAM} keys create --name "desk 4" --scope prices:nickel,prices:cobalt
-  ${PROGRAM} keys create --name all --scope 'prices:*' --expires 30d --json`,
+  ${PROGRAM} keys create --name all --scope 'prices:*' --expires 30d --json
+  ${PROGRAM} keys create --name outlook --scope 'prices:*' --calendar`,
   async run(options: CreateOptions) {
     const expiresAt = expiryOf(options);
     const limits = limitsOf(options);
     const { name, owner = null, scope: scopes } = options;
-    const key = { name, owner, scopes, expiresAt, limits };
+    const kind = options.calendar ? ('calendar' as const) : ('live' as const);
+    const key = { name, owner, scopes, expiresAt, limits, kind };
     return answerOf(await withDatabase(({ db }) => createKey(db, key, { actor: actor() })));
   },
 });

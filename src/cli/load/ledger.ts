@@ -1,3 +1,4 @@
+import type { UndoneCalendar } from '../../ingest/ledger/calendars.ts';
 import type { BatchChange } from '../../ingest/ledger/history.ts';
 import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo.ts';
 import { type Batch, readLog } from '../../ingest/load/batches.ts';
@@ -131,12 +132,16 @@ Examples:
 function undoLines(preview: UndoPreview): string[] {
   const price = ({ code, name }: { readonly code: string; readonly name: string }) =>
     `${code} "${name}"`;
+  const calendar = ({ kind, name }: UndoneCalendar) => `${kind} ${name}`;
   const value = ({ values, ...each }: DatedValue) => changeText({ ...each, before: values });
   const lines = [
     ...section('Prices removed', preview.removedPrices, price),
     ...section('Prices restored', preview.restoredPrices, price),
     ...section('Prices described as before', preview.changedPrices, price),
     ...section('Names removed', preview.removedNames, ({ kind, name }) => `${kind} "${name}"`),
+    ...section('Calendars removed', preview.calendarsRemoved, calendar),
+    ...section('Calendars as before', preview.calendarsAsBefore, calendar),
+    ...section('Calendars restored', preview.calendarsRestored, calendar),
     ...section('Values withdrawn', preview.withdrawn, value),
     ...section('Values as before', preview.corrected, changeText),
     ...section('Values restored', preview.restored, value),

@@ -21,6 +21,7 @@ import {
 import { type Work, withDatabase } from '../database.ts';
 import { printLines, reportHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
+import { addLoadCalendar } from './calendar.ts';
 import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
 import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
 
@@ -202,6 +203,7 @@ Examples:
 /** `load <format> FILE…` for every format there is, and the commands for the ledger. */
 export const LOAD_COMMANDS = [
   ...FORMAT_NAMES.map(formatCommand),
+  addLoadCalendar,
   addLoadLog,
   addLoadShow,
   addLoadUndo,

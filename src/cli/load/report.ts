@@ -99,8 +99,9 @@ const loadLine = (file: string, { mapping }: Remedy): string => {
  */
 export function errorLines({ errors, errorsTotal }: Faults): string[] {
   const shown = errors.slice(0, ERRORS_SHOWN);
-  const lines = shown.flatMap(({ file, line, column, value, ...error }) => {
-    const place = file === null ? '' : `${file}${line === null ? '' : `:${line}`}: `;
+  const lines = shown.flatMap(({ file, line, position, column, value, ...error }) => {
+    const at = [line, position].filter((each) => (each ?? null) !== null);
+    const place = file === null ? '' : `${[file, ...at].join(':')}: `;
     // For an invalid column name, the column and the value are the same text.
     const name = column === value ? null : column;
     const what = [name, value === null ? null : `"${value}"`].filter((each) => each !== null);
@@ -115,7 +116,8 @@ export function errorLines({ errors, errorsTotal }: Faults): string[] {
   return more > 0 ? [...lines, `and ${countText(more)} more`] : lines;
 }
 
-const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
+/** The results of a load as text. */
+export const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
   applied: 'Loaded',
   unchanged: 'Nothing to change',
   'already-loaded': 'This file was loaded before',

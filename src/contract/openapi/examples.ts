@@ -128,8 +128,8 @@ export function answerExamples(market: Market): Readonly<Record<string, Examples
   };
 }
 
-const { code, lastAssessedAt, latestPublishedAt, series, ...described } = (examplesOf(MARKETS[0])
-  ?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
+const { code, lastAssessedAt, latestPublishedAt, nextExpectedAt, series, ...described } =
+  (examplesOf(MARKETS[0])?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
 
 /** A code of the first market. */
 export const EXAMPLE_CODE = code;
@@ -208,6 +208,45 @@ export const generalExamples: Readonly<Record<string, unknown>> = {
   getUnits: made.getUnits,
   getRates: made.getRates,
   searchPrices: made.searchPrices,
+};
+
+/** The due days of a price, by media type. */
+export const calendarExamples: Readonly<Record<string, unknown>> = {
+  'application/json': {
+    $metadata: {
+      revision: 'k3f9a17hq2mx.4',
+      asOf: '2026-07-01T06:30:00.114806Z',
+      from: '2026-12-21',
+      to: '2026-12-31',
+      count: 1,
+      warnings: [],
+    },
+    data: [
+      {
+        market: MARKETS[0].slug,
+        code: EXAMPLE_CODE,
+        name: 'Lithium carbonate, weekly',
+        calendar: 'london-weekly',
+        reason: null,
+        nextExpectedAt: '2026-12-24T16:00:00Z',
+        days: [
+          {
+            date: '2026-12-24',
+            dueAt: '2026-12-24T16:00:00Z',
+            status: 'due',
+            holiday: 'Christmas Day',
+            movedFrom: '2026-12-25',
+          },
+        ],
+      },
+    ],
+  },
+  'text/csv':
+    'market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason\r\n' +
+    `${MARKETS[0].slug},${EXAMPLE_CODE},"Lithium carbonate, weekly",london-weekly,2026-12-24,` +
+    '2026-12-24T16:00:00Z,' +
+    'due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,\r\n',
+  'text/calendar': 'BEGIN:VCALENDAR\r\nVERSION:2.0\r\n…\r\nEND:VCALENDAR',
 };
 
 export const healthExample = {

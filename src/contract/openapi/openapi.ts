@@ -2,6 +2,7 @@ import { MARKETS } from '../../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../../errors.ts';
 import { llmsText } from '../llms.ts';
 import { CALCULATION_COMPONENTS } from '../schemas/calculations.ts';
+import { CALENDAR_COMPONENTS } from '../schemas/calendar.ts';
 import { CHANGE_COMPONENTS } from '../schemas/changes.ts';
 import { COMPONENTS, Me, paragraphs } from '../schemas/components.ts';
 import { FORMATS } from '../schemas/formats.ts';
@@ -14,6 +15,7 @@ import {
   answerExamples,
   calculationExamples,
   calculationRequest,
+  calendarExamples,
   changeExamples,
   documentExample,
   type Example,
@@ -47,6 +49,7 @@ export const COMMON_SCHEMAS = [
   ...CHANGE_COMPONENTS,
   ...SEARCH_COMPONENTS,
   ...CALCULATION_COMPONENTS,
+  ...CALENDAR_COMPONENTS,
   Me,
   ViolationSchema,
   ProblemSchema,
@@ -240,6 +243,7 @@ function exampleOf(operationId: string, status: string, media: string): Media {
   }
   if (operationId === 'calculate') return { example: calculationExamples[media] };
   if (operationId === 'getChanges') return { example: changeExamples[media] };
+  if (operationId === 'getCalendar') return { example: calendarExamples[media] };
   const general = generalExamples[operationId];
   if (general) return { example: general };
   if (operationId === 'llmsText') return { example: llmsText().split('\n', 1)[0] };
@@ -258,7 +262,9 @@ function headersOf(
   status: string,
 ): (keyof typeof HEADERS)[] {
   const namesRevision = isScoped(operation) || /^\/v3\/(reference|search|calc)/.test(path);
-  const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
+  const isCalendar = operation.operationId === 'getCalendar';
+  const hasFormats =
+    !isCalendar && operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
   return [
     ...EVERY_HEADER,
     ...(operation.security?.length ? CREDENTIAL_HEADERS : []),

@@ -29,6 +29,8 @@ export const INPUTS_MAX = 20;
 export const ANCHORS_MAX = 400;
 /** Most sessions that the inputs of all anchors use together. */
 export const SESSIONS_MAX = 50_000;
+/** Most days between a missing session and its substitute. */
+const DAYS_MAX = 31;
 /** Most decimals of a rounding. */
 const DECIMALS_MAX = 10;
 
@@ -65,6 +67,10 @@ const priceMembers = {
   currency: Type.Optional(text(64, 'ISO 4217: converts each session at its own day')),
   unitOfMeasure: Type.Optional(text(128, 'Id, name or symbol')),
   vat: Type.Optional(word(['as-published', 'exclude'])),
+  missing: Type.Optional(
+    word(['refuse', 'skip', 'previous', 'next'], { description: 'Default `refuse`' }),
+  ),
+  maxDays: Type.Optional(Type.Integer({ minimum: 1, maximum: DAYS_MAX })),
   method: Type.Optional(word(['mean-of-mids', 'mid-of-rounded-averages'])),
   rounding: Type.Optional(InputRounding),
 };

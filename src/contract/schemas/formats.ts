@@ -20,6 +20,8 @@ interface FormatEntry {
   /** Shown in a browser, or saved as a file with this extension. */
   readonly disposition: 'inline' | 'attachment';
   readonly extension: string;
+  /** True if the body is compressed already, so that a content coding would save nothing. */
+  readonly isCompressed?: boolean;
   /** True if the body has `$metadata`; otherwise headers have its content. */
   readonly hasMetadata: boolean;
   /** The options that apply to some formats, among them this one; all others apply to all. */
@@ -37,6 +39,7 @@ type ExampleContents = 'plain' | 'short';
 
 const PARQUET = 'application/vnd.apache.parquet';
 const ARROW = 'application/vnd.apache.arrow.stream';
+const XLSX = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
 
 /** The CSV of prices. */
 const PriceCsv = Type.String({
@@ -83,6 +86,14 @@ const tableSchema = ($id: string, contentMediaType: string, types: string): TSch
 const PriceParquet = tableSchema('PriceParquet', PARQUET, 'decimals as DECIMAL, dates as DATE');
 const PriceArrow = tableSchema('PriceArrow', ARROW, 'decimals as Decimal128, dates as Date32');
 
+/** Prices as a workbook. */
+const PriceXlsx = Type.Unsafe({
+  $id: 'PriceXlsx',
+  type: 'string',
+  contentMediaType: XLSX,
+  description: 'The columns of the CSV as numbers, dates and texts, and a sheet `About`',
+});
+
 /** The formats of prices, the default first. */
 export const FORMATS = {
   json: {
@@ -102,7 +113,7 @@ export const FORMATS = {
     disposition: 'attachment',
     extension: 'csv',
     hasMetadata: false,
-    options: ['columns', 'layout', 'warnings'],
+    options: ['columns', 'layout', 'warnings', 'csvDialect'],
     schema: { shared: PriceCsv },
     example: { component: 'Csv', shows: 'plain' },
   },
@@ -144,6 +155,17 @@ export const FORMATS = {
     hasMetadata: false,
     options: ['columns'],
     schema: { shared: PriceArrow },
+    example: null,
+  },
+  xlsx: {
+    media: XLSX,
+    type: XLSX,
+    disposition: 'attachment',
+    extension: 'xlsx',
+    isCompressed: true,
+    hasMetadata: false,
+    options: ['decimalsAsText', 'columns', 'layout'],
+    schema: { shared: PriceXlsx },
     example: null,
   },
 } as const satisfies Readonly<Record<string, FormatEntry>>;
@@ -223,4 +245,5 @@ export const csvColumns = (market: Market): readonly string[] => [
   'movingAverage',
   'observes',
   ...['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'],
+  'nextExpectedAt',
 ];

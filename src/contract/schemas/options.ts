@@ -49,7 +49,7 @@ const text = (description: string, maxLength: number) =>
   Type.String({ minLength: 1, maxLength, pattern: PRINTABLE, description });
 
 const flag = (description: string) =>
-  Type.Boolean({ description: `${description}; false by default` });
+  Type.Boolean({ description: `${description}; default false` });
 
 /** An instant of RFC 3339, without extensions such as a zone name. */
 const INSTANT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
@@ -105,7 +105,7 @@ export const OPTIONS = {
   onUnconvertible: {
     schema: word(['keep', 'omit', 'error'], {
       description:
-        'Treatment of a price that cannot be converted, or none of whose requested points can; ' +
+        'For a price that cannot be converted, or none of whose requested points can; ' +
         'default keep',
     }),
     default: 'keep' as 'keep' | 'omit' | 'error',
@@ -116,8 +116,8 @@ export const OPTIONS = {
       minimum: 0,
       maximum: 10,
       description:
-        'Decimals of converted and aggregated values; default 6 significant digits, at least 2 ' +
-        'decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage',
+        'Decimals of computed values; default 6 significant digits, at least 2 decimals. ' +
+        'Rejected without currency, unitOfMeasure, aggregate or movingAverage',
     }),
     default: null as number | null,
     effect: 'rounds',
@@ -177,7 +177,7 @@ export const OPTIONS = {
       minimum: 1,
       maximum: LAST_OBSERVATIONS_MAX,
       description:
-        'Returns only the last n points of each series; everything else still covers the whole ' +
+        'Only the last n points of each series; everything else covers the whole ' +
         'range. Requires includeSeries',
     }),
     default: null as number | null,
@@ -185,7 +185,9 @@ export const OPTIONS = {
     example: 12,
   },
   decimalsAsText: {
-    schema: flag('Writes decimals of points, summaries and rows as JSON strings'),
+    schema: flag(
+      'Writes numbers of points, figures of summaries, all decimals of rows and XLSX as text',
+    ),
     default: false as boolean,
     example: false,
   },
@@ -195,7 +197,7 @@ export const OPTIONS = {
       pattern: COLUMNS,
       maxLength: 2_048,
       description:
-        'Columns of CSV, rows, Parquet and Arrow: all (default), short, or names with commas',
+        'Columns, but not of JSON and NDJSON: all (default), short, or names with commas',
     }),
     default: null as string | null,
     form: 'Must be all, short, or names of columns with commas and no blanks',
@@ -204,8 +206,8 @@ export const OPTIONS = {
   layout: {
     schema: word(['long', 'wide'], {
       description:
-        'CSV and rows: long, a row for each price and date (default), or wide, a row for each ' +
-        'date with the mid of each code',
+        'CSV, rows and XLSX: long (default), a row for each price and date, or wide, a row for ' +
+        'each date with the mid of each code',
     }),
     default: 'long' as 'long' | 'wide',
     needsSeries: true,
@@ -224,7 +226,7 @@ export const OPTIONS = {
       minimum: 1,
       maximum: MOVING_AVERAGE_MAX,
       description:
-        'The mean of the last n mids at each point, also of those before dateFrom; null if ' +
+        'Mean of the last n mids at each point, also of those before dateFrom; null if ' +
         'fewer. Requires includeSeries; rejected with aggregate or layout=wide',
     }),
     default: null as number | null,
@@ -238,6 +240,13 @@ export const OPTIONS = {
     }),
     default: 'day' as 'day' | 'period-mean',
     example: 'day',
+  },
+  csvDialect: {
+    schema: word(['comma', 'semicolon'], {
+      description: 'CSV: cells between commas (default), or semicolons, with decimal commas',
+    }),
+    default: 'comma' as 'comma' | 'semicolon',
+    example: 'comma',
   },
 } as const satisfies Readonly<Record<string, Option>>;
 

@@ -81,13 +81,14 @@ const Choice = ({ name, value, none, options, change }) => html`
 `;
 
 /** The settings of a view as text, for the folded controls. */
-export function settingsText({ from, to, currency, unit, average, asOf }) {
+export function settingsText({ from, to, currency, unit, average, rates, asOf }) {
   const range = from || to ? `${from ?? '…'} to ${to ?? 'now'}` : null;
   const parts = [
     range,
     currency,
     unit && `per ${unit}`,
     average && `${average} averages`,
+    rates && 'mean rates',
     asOf && `as of ${asOf.slice(0, 10)}`,
   ];
   return parts.filter(Boolean).join(', ');
@@ -119,7 +120,10 @@ const quotedAddress = (market) =>
     ['limit', QUOTED_MAX],
   ]);
 
-/** @param newest the newest date of the prices, or null */
+/**
+ * @param newest the newest date of the prices, or null
+ * @param hasMeans true if values of a price are means of a month or year
+ */
 export class Controls extends Loaded {
   /** The markets of the chart: they have the currencies in use. */
   keyOf({ view }) {
@@ -146,7 +150,7 @@ export class Controls extends Loaded {
     };
   }
 
-  render({ view, newest, app }, { data }) {
+  render({ view, newest, hasMeans, app }, { data }) {
     const { change } = app;
     const { currencies, units } = data ?? { currencies: [], units: [] };
     return html`
@@ -181,6 +185,16 @@ export class Controls extends Loaded {
             options=${PERIODS.map((each) => [each, `of each ${each}`])}
             change=${(average) => change({ average })}
           />
+          ${
+            ((hasMeans && view.currency) || view.rates) &&
+            html`<${Choice}
+              name="Rates of means"
+              value=${view.rates}
+              none="Of one day"
+              options=${[['period-mean', 'Mean of the period']]}
+              change=${(rates) => change({ rates })}
+            />`
+          }
           <${Choice}
             name="Compare"
             value=${view.compare}

@@ -118,7 +118,12 @@ class MarketOverview extends Loaded {
           ${record && html`<${Change} summary=${summary} span="year" isPoints=${isPayable(record)} />`}
         </td>
         <td class="date latest">
-          <${Day} date=${latest?.date} frequency=${record?.frequency} asOf=${asOf} />
+          <${Day}
+            date=${latest?.date}
+            frequency=${record?.frequency}
+            asOf=${asOf}
+            due=${record?.nextExpectedAt}
+          />
         </td>
       </tr>
     `;

@@ -114,7 +114,8 @@ export class Prices extends Loaded {
     const apart = isEmpty ? [...SHOWN_APART, 'not_yet_existing'] : SHOWN_APART;
     const warnings = data.warnings.filter(({ code }) => !apart.includes(code));
     const hasPoints = entries.some(({ record }) => record.series.length > 0);
-    const settings = { app, view: chosen, newest: newestOf(entries) };
+    const hasMeans = entries.some(({ record }) => record.observes !== 'day');
+    const settings = { app, view: chosen, newest: newestOf(entries), hasMeans };
     const remarks = { records: entries.map(({ record }) => record), warnings };
     const isConverted = view.currency !== null || view.unit !== null;
     return html`

@@ -32,7 +32,10 @@ export const Receipt = ({ records }) => html`
     <h2>Conversion</h2>
     <${ScrollTable} name="Conversion receipts" kind="list receipt stack" heads=${HEADS}>
       ${records.map(
-        ({ code, conversion: { status, reason, from, to, unitFactor, source, rounding } }) => html`
+        ({
+          code,
+          conversion: { status, reason, from, to, unitFactor, source, rates, rounding },
+        }) => html`
           <tr key=${code}>
             <th scope="row" class="code">${code}</th>
             <td><span class=${`status ${status}`} title=${WORDS[status]}>${status}</span></td>
@@ -40,7 +43,7 @@ export const Receipt = ({ records }) => html`
             <td data-label="From">${quotationText(from)}</td>
             <td data-label="To">${quotationText(to)}</td>
             <td class="figure" data-label="Factor">${factorText(unitFactor)}</td>
-            <td data-label="Rates of">${source ?? NOTHING}</td>
+            <td data-label="Rates of">${source ?? NOTHING}${rates && `, ${rates}`}</td>
             <td data-label="Rounding">${rounding ?? NOTHING}</td>
           </tr>
         `,

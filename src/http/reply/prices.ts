@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { PriceBook } from '../../book/book.ts';
 import { codeKey } from '../../catalog/match-key.ts';
+import { type Format, formatEntry } from '../../contract/schemas/formats.ts';
 import type { NewestRevision } from '../../db/newest-revision.ts';
 import { revisionText } from '../../db/revisions.ts';
 import { type Answer, answerAt, type Readers } from '../../prices/answer/answer.ts';
@@ -105,14 +106,21 @@ async function sendBody(
   { key }: PriceQuery,
   { answer, headers, resolved }: NewAnswer,
 ): Promise<FastifyReply> {
+  const { plan } = answer.context;
   // An error before the first byte is sent as a problem, without these headers.
-  const payload = await startAnswer(answer, codingOf(request));
+  const payload = await startAnswer(answer, bodyCoding(request, plan.format));
   reply.headers(headers);
   if (answers === null || key === null || isUnknown(request)) return sendPayload(reply, payload);
-  const { plan } = answer.context;
   const { snapshot, newest, tag } = resolved;
   const origin = { plan, snapshot, newest, tag, headers };
   return sendPayload(reply, answers.keep(key, origin, payload));
+}
+
+/** The coding of a body; none for a format that is compressed already, unless a client insists. */
+function bodyCoding(request: FastifyRequest, format: Format): CodingPreference {
+  const wanted = codingOf(request);
+  const { isCompressed = false } = formatEntry(format);
+  return isCompressed && wanted.acceptsIdentity ? { ...wanted, coding: null } : wanted;
 }
 
 /** True if the answer warns about its `x-min-revision`, and so is of this request alone. */
@@ -196,7 +204,10 @@ async function resolve(
   const { data, rates } = snapshot;
   const revisions = [revisionText(data), data.reference, later];
   const source = rates === null ? '' : `${rates.slug}.${rates.revision}`;
-  const variant = [codingOf(request).coding ?? '', ...(isUnknown(request) ? ['unknown'] : [])];
+  const variant = [
+    bodyCoding(request, plan.format).coding ?? '',
+    ...(isUnknown(request) ? ['unknown'] : []),
+  ];
   // Another version of the service may write other bytes.
   const tag = tagOf(VERSION, answerKey(plan), ...revisions, source, ...variant);
   return { reader, snapshot, newest, tag };

@@ -3,7 +3,14 @@ import { instantOf } from '../../db/instant.ts';
 import type { LoadCounts } from '../../db/ledger.ts';
 import type { Database } from '../../db/schema.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import type { OpenedLoad } from './phases.ts';
+import type { FileFormat } from '../records/format.ts';
+
+/** What identifies the content of a load. */
+interface LoadIdentity {
+  readonly sha256: Buffer;
+  readonly formatName: string;
+  readonly format: Pick<FileFormat, 'mappingSha256'>;
+}
 
 export interface EarlierBatch {
   readonly id: number;
@@ -16,7 +23,7 @@ export interface EarlierBatch {
  */
 export async function earlierBatch(
   db: Kysely<Database>,
-  { sha256, formatName, format }: OpenedLoad,
+  { sha256, formatName, format }: LoadIdentity,
 ): Promise<EarlierBatch | null> {
   const { rows } = await sql<EarlierBatch>`
     select id, vintage from load_batch

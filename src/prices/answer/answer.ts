@@ -51,6 +51,8 @@ export interface Readers {
   readonly market: SqlMarket;
   /** Most cells of a wide table. */
   readonly wideCellsMax: number;
+  /** Rows of a sheet of a workbook, from which the next one begins. */
+  readonly sheetRowsMax: number;
 }
 
 /** Plan, reference data and conversion targets of a response, at one revision. */
@@ -88,6 +90,8 @@ export interface RecordContext extends RenderContext {
   readonly reader: MarketReader;
   /** Most cells of a wide table. */
   readonly wideCellsMax: number;
+  /** Rows of a sheet of a workbook, from which the next one begins. */
+  readonly sheetRowsMax: number;
   readonly work: AnswerWork;
 }
 
@@ -157,8 +161,8 @@ export async function answerAt(
     nextCursor,
     warnings: await withPointers(plan, warnings),
   };
-  const { wideCellsMax } = readers;
-  const context = { plan, references, targets, reader, wideCellsMax, work };
+  const { wideCellsMax, sheetRowsMax } = readers;
+  const context = { plan, references, targets, reader, wideCellsMax, sheetRowsMax, work };
   return { metadata, records: page, context };
 }
 

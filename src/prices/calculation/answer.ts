@@ -29,6 +29,7 @@ import {
   statusOf,
 } from './input-result.ts';
 import type { CalculationPlan } from './plan.ts';
+import { SessionsMissingError } from './price-input.ts';
 import { preparedInputs, type ReadyInput } from './ready.ts';
 import { unitOf } from './units.ts';
 
@@ -131,6 +132,10 @@ function inputAt(input: ReadyInput, anchor: number | null): InputResult {
   try {
     return input.at(anchor);
   } catch (error) {
+    if (error instanceof SessionsMissingError) {
+      const pointer = `${input.pointer}/missing`;
+      throw brokenRules([{ pointer, code: 'sessions_missing', detail: error.message }]);
+    }
     if (!(error instanceof TooLongError)) throw error;
     const detail = 'The exact value has too many digits; shorten the period, or round its sessions';
     throw brokenRules([{ pointer: `${input.pointer}/period`, code: 'out_of_range', detail }]);

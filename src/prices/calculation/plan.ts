@@ -74,6 +74,9 @@ interface InputRounding {
   readonly mode: RoundingMode;
 }
 
+/** What stands for a due day without a session. */
+export type MissingPolicy = 'refuse' | 'skip' | 'previous' | 'next';
+
 export interface PriceInput extends InputBase, PlannedPeriod {
   readonly kind: 'price';
   readonly code: string;
@@ -83,6 +86,9 @@ export interface PriceInput extends InputBase, PlannedPeriod {
   readonly statistic: Statistic;
   readonly currency: string | null;
   readonly unitOfMeasure: string | null;
+  readonly missing: MissingPolicy;
+  /** Most days between a missing day and its substitute. */
+  readonly maxDays: number;
   readonly method: AverageMethod;
   readonly rounding: InputRounding | null;
 }
@@ -303,6 +309,9 @@ function inputRounding(members: Members): InputRounding | null {
   return { session: session ?? null, average: average ?? null, mode };
 }
 
+/** Most days between a missing day and its substitute, unless the request says so. */
+const SUBSTITUTE_DAYS = 5;
+
 /** The violations of members of a price input that do not combine. */
 function checkCombined(sent: SentInput, input: PriceInput, broken: Violations): void {
   const { side, statistic, method, rounding } = input;
@@ -314,6 +323,13 @@ function checkCombined(sent: SentInput, input: PriceInput, broken: Violations): 
   }
   if (sent.members['method'] !== undefined && (side !== 'mid' || statistic !== 'average')) {
     add('method', 'method applies to the average of the side mid; omit it');
+  }
+  const substitutes = input.missing === 'previous' || input.missing === 'next';
+  if (substitutes && input.period.kind === 'sessions') {
+    add('missing', 'A period of sessions counts published ones; use refuse or skip');
+  }
+  if (!substitutes && sent.members['maxDays'] !== undefined) {
+    add('maxDays', 'maxDays applies to missing: previous or next; omit it');
   }
   const isRounded = rounding !== null && rounding.average !== null;
   if (method === 'mid-of-rounded-averages' && !isRounded) {
@@ -336,6 +352,8 @@ function priceInput(sent: SentInput, broken: Violations): PriceInput | null {
     statistic: (members['statistic'] as Statistic | undefined) ?? 'average',
     currency: textIn(members, 'currency'),
     unitOfMeasure: textIn(members, 'unitOfMeasure'),
+    missing: (members['missing'] as MissingPolicy | undefined) ?? 'refuse',
+    maxDays: (members['maxDays'] as number | undefined) ?? SUBSTITUTE_DAYS,
     method: (members['method'] as AverageMethod | undefined) ?? 'mean-of-mids',
     rounding: inputRounding(members),
   };

@@ -12,6 +12,7 @@ import {
   sessionsOfPeriod,
 } from '../../calculation/period.ts';
 import type { UnitProduct } from '../../calculation/unit.ts';
+import type { Calendar } from '../../calendar/calendar.ts';
 import { NO_DAY } from '../../conversion/calendar.ts';
 import type { Columns, DecimalColumn, ValueName } from '../../conversion/columns.ts';
 import {
@@ -21,7 +22,8 @@ import {
   observe,
 } from '../../conversion/convert.ts';
 import { type Rational, reduced } from '../../conversion/rational.ts';
-import { type Days, dayText } from '../../std/days.ts';
+import { StacklessError } from '../../std/base-errors.ts';
+import { type Days, dayOf, dayText } from '../../std/days.ts';
 import { decimalText } from '../../std/decimal.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { SeriesRange } from '../series/ranges.ts';
@@ -35,6 +37,8 @@ export interface PreparedPrice {
   readonly isPayable: boolean;
   readonly unit: UnitProduct;
   readonly conversion: Conversion | null;
+  /** Null if the price follows none. */
+  readonly calendar: Calendar | null;
   /** The source of the exchange rates of the conversion; null without one. */
   readonly source: string | null;
 }
@@ -44,14 +48,17 @@ const ANY_DAY = 0;
 
 /** The points that a price input needs for all anchors. */
 export function priceRange(
-  { period }: PriceInput,
+  { period, missing, maxDays }: PriceInput,
   anchors: readonly (number | null)[],
 ): SeriesRange {
   const days = anchors.map((each) => each ?? ANY_DAY);
   if (period.kind !== 'sessions') {
     const all = days.map((anchor) => daysOfPeriod(period, anchor));
     const first = Math.min(...all.map((each) => each.first));
-    return { days: { first, last: Math.max(...all.map((each) => each.last)) }, last: null };
+    const last = Math.max(...all.map((each) => each.last));
+    // Substitutes may lie outside the period.
+    const more = missing === 'previous' || missing === 'next' ? maxDays : 0;
+    return { days: { first: first - more, last: last + more }, last: null };
   }
   const { count, offset } = period;
   const last = Math.max(...days);
@@ -61,9 +68,37 @@ export function priceRange(
   return { days: { first: -Infinity, last }, last: isOne ? count - offset : null };
 }
 
+/** A session that is used; `substituteFor` is the due day without one that it stands for. */
+interface UsedSession {
+  readonly index: number;
+  readonly substituteFor: number | null;
+}
+
+/** The due days of a period, as day numbers. */
+interface DueDays {
+  /** False without a calendar, and if it does not know all days of the period. */
+  readonly isKnown: boolean;
+  readonly closed: readonly { readonly day: number; readonly name: string | null }[];
+  /** Without a session, while a later session is there. */
+  readonly missing: readonly number[];
+  /** Without a session, and no later session is there. */
+  readonly pending: readonly number[];
+}
+
+const UNKNOWN: DueDays = { isKnown: false, closed: [], missing: [], pending: [] };
+
 /** The sessions of a period, and the days that it spans. */
 interface FoundSessions extends SessionIndexes {
+  /** Null for a period of sessions without any. */
   readonly days: Days | null;
+  readonly due: DueDays;
+  /** In the order of the days that they stand for. */
+  readonly used: readonly UsedSession[];
+}
+
+/** Due sessions that are missing, which the request does not allow. */
+export class SessionsMissingError extends StacklessError {
+  override readonly name = 'SessionsMissingError';
 }
 
 const HUNDREDTH: Rational = { numerator: 1n, denominator: 100n };
@@ -84,13 +119,13 @@ export class PriceSessions {
 
   /** Number of sessions of an anchor. */
   countAt(anchor: number | null): number {
-    const { from, to } = this.#find(anchor);
+    const { from, to } = this.#span(anchor);
     return to - from;
   }
 
   /**
    * The value of the input for an anchor.
-   * @throws TooLongError if its exact value has too many digits
+   * @throws TooLongError if its exact value has too many digits; SessionsMissingError
    */
   at(anchor: number | null): InputResult {
     const { input, unit } = this.prepared;
@@ -102,13 +137,30 @@ export class PriceSessions {
       name: input.name,
       value,
       unit,
-      observations: found.to - found.from,
+      observations: found.used.length,
       reasons: [...broken, ...reasons],
       receipt: () => this.#receipt(found),
     };
   }
 
   #find(anchor: number | null): FoundSessions {
+    const span = this.#span(anchor);
+    const { from, to } = span;
+    const due = this.#dueIn(this.#dueSpan(span, anchor), from, to);
+    const own = Array.from({ length: to - from }, (_, at): UsedSession => {
+      return { index: from + at, substituteFor: null };
+    });
+    const used = [...own, ...this.#substitutes(due.missing)];
+    if (used.length > own.length) used.sort((a, b) => this.#standsFor(a) - this.#standsFor(b));
+    return { ...span, due, used };
+  }
+
+  #standsFor({ index, substituteFor }: UsedSession): number {
+    return substituteFor ?? (this.#observations.columns.day[index] as number);
+  }
+
+  /** The sessions published in the period. */
+  #span(anchor: number | null): SessionIndexes & { readonly days: Days | null } {
     const { period } = this.prepared.input;
     const { day } = this.#observations.columns;
     if (period.kind === 'sessions') {
@@ -122,26 +174,80 @@ export class PriceSessions {
     return { from, to, before: 0, after: 0, days };
   }
 
+  /** The days on which sessions of the period may be due. */
+  #dueSpan({ days }: { readonly days: Days | null }, anchor: number | null): Days | null {
+    const { period } = this.prepared.input;
+    if (period.kind !== 'sessions') return days;
+    const at = anchor ?? ANY_DAY;
+    if (period.offset > 0) return { first: at + 1, last: Math.max(at + 1, days?.last ?? at) };
+    return days && { first: days.first, last: period.offset === 0 ? at : days.last };
+  }
+
+  /** The due days of a span, compared with the sessions from an index up to another. */
+  #dueIn(span: Days | null, from: number, to: number): DueDays {
+    const { calendar, price } = this.prepared;
+    if (calendar === null || span === null) return UNKNOWN;
+    if (span.first < calendar.from || span.last > calendar.until) return UNKNOWN;
+    const published = new Set(this.#observations.columns.day.subarray(from, to));
+    const launched = price.assessment_launched_at;
+    const first = launched === null ? -Infinity : dayOf(launched);
+    const newest = price.last_date === null ? -Infinity : dayOf(price.last_date);
+    const closed: { day: number; name: string | null }[] = [];
+    const [missing, pending]: [number[], number[]] = [[], []];
+    for (const { named, due, closed: name } of calendar.dueDays(span.first, span.last)) {
+      if (published.has(due ?? named) || (due ?? named) < first) continue;
+      if (due === null) closed.push({ day: named, name });
+      else if (due >= span.first && due <= span.last) (due < newest ? missing : pending).push(due);
+    }
+    return { isKnown: true, closed, missing, pending };
+  }
+
+  /** The sessions that stand for missing ones. @throws SessionsMissingError */
+  #substitutes(missing: readonly number[]): UsedSession[] {
+    const { input } = this.prepared;
+    if (input.missing === 'skip' || missing.length === 0) return [];
+    const { day } = this.#observations.columns;
+    const found = missing.map((due): UsedSession => {
+      const before = countUpTo(day, due) - 1;
+      const index = input.missing === 'previous' ? before : before + 1;
+      const distance = Math.abs((day[index] ?? Infinity) - due);
+      const isNear = input.missing !== 'refuse' && distance <= input.maxDays;
+      return { index: isNear ? index : -1, substituteFor: due };
+    });
+    const lacking = found.filter(({ index }) => index < 0).map((each) => this.#standsFor(each));
+    if (lacking.length === 0) return found;
+    const within = input.missing === 'refuse' ? '' : ` within ${input.maxDays} days`;
+    throw new SessionsMissingError(
+      `No session${within} on ${listedDays(lacking.map(dayText))}, on which the price was due; ` +
+        'set missing to skip, previous or next',
+    );
+  }
+
   #reason(code: Reason['code'], detail: string): Reason {
     return { code, input: this.prepared.input.name, detail };
   }
 
   /** The reasons why sessions may be missing. */
-  #timeReasons({ from, to, before, after, days }: FoundSessions, anchor: number | null): Reason[] {
+  #timeReasons(found: FoundSessions, anchor: number | null): Reason[] {
+    const { before, after, days, due, used } = found;
     const { text, period } = this.prepared.input;
     const reasons: Reason[] = [];
     const add = (code: Reason['code'], detail: string) => reasons.push(this.#reason(code, detail));
     const isCounted = period.kind === 'sessions';
     const last = isCounted ? (period.offset > 0 ? null : anchor) : (days?.last ?? null);
-    if (last !== null && last >= this.#asOfDay) {
+    if (!due.isKnown && last !== null && last >= this.#asOfDay) {
       add('period_not_over', `${text} ends on ${dayText(last)}, and the data on ${this.#end}`);
+    }
+    if (due.pending.length > 0) {
+      const pending = listedDays(due.pending.map(dayText));
+      add('sessions_not_published', `Sessions of ${pending} are due, and not published yet`);
     }
     if (after > 0) {
       add('sessions_not_published', `${after} of the sessions of ${text} are not published yet`);
     }
     if (before > 0) add('series_begins_later', `${before} sessions of ${text} precede the series`);
-    if (from === to) add('no_sessions', `There is no session in ${text}`);
-    add('calendar_unknown', 'No calendar says on which days this price is due');
+    if (used.length === 0) add('no_sessions', `There is no session in ${text}`);
+    if (!due.isKnown) add('calendar_unknown', 'No calendar says which sessions were due');
     return reasons;
   }
 
@@ -150,12 +256,11 @@ export class PriceSessions {
   }
 
   /** The indexes of the sessions whose values are needed. */
-  #used({ from, to }: FoundSessions): readonly number[] {
+  #used({ used }: FoundSessions): readonly number[] {
     const { statistic } = this.prepared.input;
-    if (from === to) return [];
-    if (statistic === 'first') return [from];
-    if (statistic === 'last') return [to - 1];
-    return Array.from({ length: to - from }, (_, index) => from + index);
+    const indexes = used.map(({ index }) => index);
+    if (statistic === 'first') return indexes.slice(0, 1);
+    return statistic === 'last' ? indexes.slice(-1) : indexes;
   }
 
   #sides(): readonly ValueName[] {
@@ -222,7 +327,7 @@ export class PriceSessions {
   #receipt(found: FoundSessions): Readonly<Record<string, unknown>> {
     const { input, price, conversion, source } = this.prepared;
     const { text, side, statistic, method, rounding } = input;
-    const { days, from, to } = found;
+    const { days, due, used } = found;
     const unit = conversion?.unit;
     const isWide = method === 'mid-of-rounded-averages';
     return {
@@ -237,14 +342,17 @@ export class PriceSessions {
       rounding,
       unitFactor: unit ? { multiply: unit.multiply, divide: unit.divide } : null,
       source,
-      sessions: Array.from({ length: to - from }, (_, index) =>
-        this.#session(from + index, isWide),
-      ),
-      notUsed: [],
+      sessions: used.map((each) => this.#session(each, isWide)),
+      notUsed: [
+        ...due.closed.map(({ day, name }) => ({ date: dayText(day), why: 'closed', name })),
+        ...(input.missing === 'skip' ? due.missing : []).map((day) => {
+          return { date: dayText(day), why: 'missing', name: null };
+        }),
+      ],
     };
   }
 
-  #session(index: number, isWide: boolean) {
+  #session({ index, substituteFor }: UsedSession, isWide: boolean) {
     const { columns, fx } = this.#observations;
     const { side } = this.prepared.input;
     const published = (name: ValueName) => numberAt(columns, name, index);
@@ -261,9 +369,9 @@ export class PriceSessions {
               from: rateText(fx.from, index),
               to: rateText(fx.to, index),
             },
-      // No VAT rate is known to the service, and no calendar asks for a substitute.
+      // No rate of VAT is known to the service.
       vat: null,
-      substituteFor: null,
+      substituteFor: substituteFor === null ? null : dayText(substituteFor),
     };
   }
 }

@@ -229,7 +229,8 @@ function foundPrice(
     : parseUnit(parts.join('/'), (name) => ({ name, isCurrency: name === parts[0] }));
   const { conversion } = outcome;
   const source = conversion?.pair?.source ?? null;
-  const prepared = { input, price, isPayable, unit: product, conversion, source };
+  const calendar = references.calendars.of(price.id)?.calendar ?? null;
+  const prepared = { input, price, isPayable, unit: product, conversion, calendar, source };
   return { input, price, open, outcome, prepared };
 }
 

@@ -11,6 +11,7 @@ export const POINT_BYTES_MAX = 768;
 export const WARNINGS_PER_SLICE = 200;
 
 export const COMMA = 0x2c;
+const POINT = 0x2e;
 export const QUOTE = 0x22;
 
 /** ASCII text as bytes. */
@@ -254,6 +255,12 @@ export class ByteWriter {
   decimal(scaled: number, scale: number): void {
     if (Number.isNaN(scaled)) this.put(this.#null);
     else this.at = putDecimal(this.bytes, this.at, scaled, scale);
+  }
+
+  /** Replaces the decimal points since an offset by commas. */
+  decimalCommas(from: number): void {
+    const { bytes, at: end } = this;
+    for (let at = from; at < end; at += 1) if (bytes[at] === POINT) bytes[at] = COMMA;
   }
 
   /** A whole number from 0 to 2^53. */

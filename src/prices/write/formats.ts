@@ -7,9 +7,9 @@ import type { Plan } from '../plan/plan.ts';
 import { WARNINGS_PER_SLICE } from './bytes.ts';
 import { jsonWriter, ndjsonWriter } from './json.ts';
 import { contentsOfAll, type Writer } from './points.ts';
-import { columnsOf, headerRow, recordRows } from './rows.ts';
+import { columnsOf, headerRow, notationOf, recordRows } from './rows.ts';
 import { checkTable, type TableSlices } from './table.ts';
-import { checkWide, wideSlices } from './wide.ts';
+import { checkWide, wideRows, wideSlices } from './wide.ts';
 
 /** The bytes of an answer, in slices. An error midway is thrown, after incomplete bytes. */
 export const writeAnswer = (answer: Answer): AsyncGenerator<Buffer> =>
@@ -29,7 +29,7 @@ const NOTHING = Buffer.alloc(0);
 
 /** `text/csv` of RFC 4180, with a header row. */
 const csvWriter: Writer = {
-  start: ({ context }) => [headerRow(columnsOf(context.plan))],
+  start: ({ context: { plan } }) => [headerRow(columnsOf(plan), notationOf(plan, false))],
   record: (context, contents) => recordRows(context, contents, false),
   between: NOTHING,
   end: NOTHING,
@@ -61,11 +61,13 @@ const requestedWarnings = ({ metadata, context }: Answer): readonly Warning[] =>
  * Warnings as the last rows of a CSV, each in the first cell after `# warning`. No code begins with
  * that text.
  */
-const warningRows = (answer: Answer, columns: number): Iterable<Buffer> =>
-  warningSlices(requestedWarnings(answer), ({ code, pointer, detail }) => {
+const warningRows = (answer: Answer, columns: number): Iterable<Buffer> => {
+  const { separator } = notationOf(answer.context.plan, false);
+  return warningSlices(requestedWarnings(answer), ({ code, pointer, detail }) => {
     const cell = textCell(`# warning ${code} ${pointer}: ${detail}`);
-    return `${cell}${','.repeat(columns - 1)}\r\n`;
+    return `${cell}${separator.repeat(columns - 1)}\r\n`;
   });
+};
 
 /** Warnings as the last lines of NDJSON: objects with one member, `warning`. */
 const warningLines = (answer: Answer): Iterable<Buffer> =>
@@ -91,8 +93,10 @@ async function* written(
 
 function wide(answer: Answer, isJson: boolean): AsyncGenerator<Buffer> {
   const { context, records } = answer;
-  const lastRows = (columns: number) => (isJson ? [] : warningRows(answer, columns));
-  return wideSlices(context, contentsOfAll(context, records), isJson, lastRows);
+  const notation = notationOf(context.plan, isJson);
+  return wideSlices(context, contentsOfAll(context, records), (names) =>
+    wideRows(notation, names, warningRows(answer, names.length)),
+  );
 }
 
 const checkIfWide = async ({ context, records }: Answer): Promise<void> => {
@@ -147,6 +151,20 @@ interface FormatWriter {
   readonly check: (answer: Answer) => Promise<void>;
 }
 
+/** A workbook, whose writer is loaded lazily because only it needs its library. */
+const workbook: FormatWriter = {
+  check: async (answer) => {
+    const { checkSheets } = await import('./xlsx/workbook.ts');
+    checkSheets(answer);
+    await checkIfWide(answer);
+  },
+  async *write(answer) {
+    const { checkSheets, xlsxSlices } = await import('./xlsx/workbook.ts');
+    checkSheets(answer);
+    yield* xlsxSlices(answer);
+  },
+};
+
 const holdsAny = async (): Promise<void> => undefined;
 
 /** The writers of the formats, in the order of the table of formats. */
@@ -170,4 +188,5 @@ const WRITERS: Readonly<Record<Format, FormatWriter>> = {
     const { arrowSlices } = await import('./arrow.ts');
     return arrowSlices;
   }),
+  xlsx: workbook,
 };

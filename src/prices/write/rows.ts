@@ -90,6 +90,7 @@ export function sharedValues(
     assessmentLaunchedAt: members.assessmentLaunchedAt,
     lastAssessedAt: members.lastAssessedAt,
     latestPublishedAt: members.latestPublishedAt,
+    nextExpectedAt: members.nextExpectedAt,
     observes: members.observes,
     ...receiptValues(receipt),
     ...summaryValues(summary),
@@ -110,31 +111,43 @@ const NULL = ascii('null');
 type PointCell = (index: number) => void;
 
 /** The notation of rows: lines of CSV, or flat JSON objects with numbers or texts. */
-class RowNotation {
+export class RowNotation {
   readonly isJson: boolean;
   /** True if decimals are texts. */
   readonly isText: boolean;
+  /** Between two cells. */
+  readonly separator: ',' | ';';
   readonly rowStart: string;
   readonly rowEnd: string;
   readonly out: ByteWriter;
 
-  constructor(isJson: boolean, isText: boolean) {
+  constructor(isJson: boolean, isText: boolean, separator: ',' | ';' = ',') {
     this.isJson = isJson;
     this.isText = isJson && isText;
+    this.separator = separator;
     this.rowStart = isJson ? '{' : '';
     this.rowEnd = isJson ? '}' : '\r\n';
     this.out = new ByteWriter(isJson ? 'null' : '');
   }
 
-  /** The bytes before a cell: the comma after the cell before it, and its name in JSON. */
+  /** True if decimals have a comma instead of a point. */
+  get hasDecimalCommas(): boolean {
+    return this.separator === ';';
+  }
+
+  /** The bytes before a cell: the separator after the cell before it, and its name in JSON. */
   before(name: string, isFirst: boolean): string {
-    return `${isFirst ? '' : ','}${this.isJson ? `${JSON.stringify(name)}:` : ''}`;
+    return `${isFirst ? '' : this.separator}${this.isJson ? `${JSON.stringify(name)}:` : ''}`;
   }
 
   /** A value that all rows of a record share, as the bytes of its cell. */
   shared(value: SharedValue): string {
     if (value === null) return this.isJson ? 'null' : '';
-    if (typeof value === 'object') return this.isText ? `"${value.decimal}"` : value.decimal;
+    if (typeof value === 'object') {
+      const { decimal } = value;
+      if (this.hasDecimalCommas) return decimal.replace('.', ',');
+      return this.isText ? `"${decimal}"` : decimal;
+    }
     return this.isJson ? JSON.stringify(value) : textCell(String(value));
   }
 
@@ -157,7 +170,9 @@ class RowNotation {
   #decimal(column: PointColumns['mid'], index: number): void {
     const { out } = this;
     if (!this.isText || Number.isNaN(column.scaled[index] as number)) {
+      const from = out.at;
       out.number(column, index, POINT_BYTES_MAX);
+      if (this.hasDecimalCommas) out.decimalCommas(from);
       return;
     }
     out.byte(QUOTE);
@@ -210,12 +225,15 @@ class RowNotation {
 }
 
 const CSV = new RowNotation(false, false);
+const CSV_SEMICOLON = new RowNotation(false, false, ';');
 const JSON_NUMBERS = new RowNotation(true, false);
 const JSON_TEXTS = new RowNotation(true, true);
 
-/** The notation of CSV, or of JSON with the decimals of the plan. */
-export const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
-  isJson ? (options.decimalsAsText ? JSON_TEXTS : JSON_NUMBERS) : CSV;
+/** The notation of CSV in the dialect of the plan, or of JSON with its decimals. */
+export function notationOf({ options }: Plan, isJson: boolean): RowNotation {
+  if (isJson) return options.decimalsAsText ? JSON_TEXTS : JSON_NUMBERS;
+  return options.csvDialect === 'semicolon' ? CSV_SEMICOLON : CSV;
+}
 
 /**
  * The reason that the points with a value were not converted. Null for a partial record, whose
@@ -309,5 +327,5 @@ export function* recordRows(
 }
 
 /** The row of column names of a CSV. */
-export const headerRow = (names: readonly string[]): Buffer =>
-  Buffer.from(`${names.map(textCell).join(',')}\r\n`);
+export const headerRow = (names: readonly string[], { separator }: RowNotation): Buffer =>
+  Buffer.from(`${names.map(textCell).join(separator)}\r\n`);

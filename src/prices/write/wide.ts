@@ -3,7 +3,7 @@ import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import { type AnswerWork, memoryInUse, type RecordContext } from '../answer/answer.ts';
 import { ascii, type ByteWriter, QUOTE, SLICE_BYTES } from './bytes.ts';
 import type { Contents } from './points.ts';
-import { headerRow, notationOf } from './rows.ts';
+import { headerRow, type RowNotation } from './rows.ts';
 
 /** One column of a wide table: the mids of a price, in date order, in few bytes. */
 interface WideColumn {
@@ -184,55 +184,100 @@ function writeMid(
   out.put(ascii(text));
 }
 
+/** The notation of a wide table with some names of columns. */
+export interface WideNotation {
+  readonly out: ByteWriter;
+  /** Most bytes of the start or the end of a row, or of a cell beside its number. */
+  readonly room: number;
+  /** The bytes before the first row. */
+  readonly start: Buffer;
+  /** @param row 0 for the first */
+  rowStart(row: number, day: number): void;
+  cellStart(place: number, hasValue: boolean): void;
+  cellEnd(hasValue: boolean): void;
+  rowEnd(): void;
+  /** The bytes after the last row. */
+  end(rows: number): Iterable<Buffer>;
+}
+
+/**
+ * A wide table as CSV or as JSON objects.
+ * @param names the name of the dates, and those of the other columns
+ * @param lastRows further rows at the end
+ */
+export function wideRows(
+  notation: RowNotation,
+  [date = '', ...names]: readonly string[],
+  lastRows: Iterable<Buffer>,
+): WideNotation {
+  const { out, isJson, isText, rowEnd } = notation;
+  const keys = names.map((name) => Buffer.from(notation.before(name, false)));
+  const rowStart = notation.rowStart + notation.before(date, true);
+  let from = 0;
+  return {
+    out,
+    room: keys.reduce((longest, { length }) => Math.max(longest, length), 64),
+    start: isJson ? Buffer.from('[') : headerRow([date, ...names], notation),
+    rowStart(row, day) {
+      if (isJson && row > 0) out.text(',');
+      out.text(rowStart);
+      notation.day(day);
+    },
+    cellStart(place, hasValue) {
+      out.put(keys[place] as Buffer);
+      if (!hasValue) out.decimal(Number.NaN, 0);
+      else if (isText) out.byte(QUOTE);
+      from = out.at;
+    },
+    cellEnd(hasValue) {
+      if (notation.hasDecimalCommas) out.decimalCommas(from);
+      if (hasValue && isText) out.byte(QUOTE);
+    },
+    rowEnd: () => out.text(rowEnd),
+    end: () => (isJson ? [Buffer.from(']')] : lastRows),
+  };
+}
+
 /**
  * A table of mids with a row for each date and a column for each code, in slices.
  * @param records the contents of all records, in the order of the columns
- * @param cellsMax maximum number of cells, because the table is held in memory
- * @param lastRows writes the rows after the last date, with that number of columns
- * @throws Problem `validation_failed` when it has more, and `overloaded` if other answers hold the
- *   memory; both before the first slice
+ * @param notationOf the notation of a table with these names of columns, the first that of dates
+ * @throws Problem `validation_failed` when the table has too many cells, because it is held in
+ *   memory, and `overloaded` if other answers hold the memory; both before the first slice
  */
 export async function* wideSlices(
   { plan, work, wideCellsMax }: RecordContext,
   records: AsyncIterable<Contents>,
-  isJson: boolean,
-  lastRows: (columns: number) => Iterable<Buffer>,
+  notationOf: (names: readonly string[]) => WideNotation,
 ): AsyncGenerator<Buffer> {
   const { columns, days } = await wideColumns(records, work, wideCellsMax);
   const names = namesOf(columns, plan.page.limit !== null || plan.page.after !== null);
-  const notation = notationOf(plan, isJson);
-  const { out, isText, rowEnd } = notation;
-  const keys = names.map((name) => Buffer.from(notation.before(name, false)));
-  const rowStart = notation.rowStart + notation.before(DATE, true);
+  const notation = notationOf([DATE, ...names]);
+  const { out } = notation;
   const next = new Uint32Array(columns.length);
-  const keyBytesMax = keys.reduce((longest, { length }) => Math.max(longest, length), 0);
-  const room = keyBytesMax + 64 + CELL_BYTES_MAX;
-  yield isJson ? Buffer.from('[') : headerRow([DATE, ...names]);
+  const room = notation.room + CELL_BYTES_MAX;
+  yield notation.start;
   out.begin(SLICE_BYTES + room);
   for (const [row, day] of days.entries()) {
     out.reserve(room);
-    if (isJson && row > 0) out.text(',');
-    out.text(rowStart);
-    notation.day(day);
+    notation.rowStart(row, day);
     for (const [place, column] of columns.entries()) {
       const index = next[place] as number;
       const hasDay = column.day[index] === day;
+      const hasValue = hasDay && !Number.isNaN(column.scaled[index]);
       out.reserve(room);
-      out.put(keys[place] as Buffer);
-      if (hasDay && !Number.isNaN(column.scaled[index])) {
-        if (isText) out.byte(QUOTE);
-        writeMid(out, column, index, room);
-        if (isText) out.byte(QUOTE);
-      } else out.decimal(Number.NaN, 0);
+      notation.cellStart(place, hasValue);
+      if (hasValue) writeMid(out, column, index, room);
+      notation.cellEnd(hasValue);
       if (hasDay) next[place] = index + 1;
       // A row of many columns may be longer than a slice.
       if (out.at < SLICE_BYTES) continue;
       yield out.end();
       out.begin(SLICE_BYTES + room);
     }
-    out.text(rowEnd);
+    out.reserve(room);
+    notation.rowEnd();
   }
   yield out.end();
-  yield* lastRows(1 + columns.length);
-  if (isJson) yield Buffer.from(']');
+  yield* notation.end(days.length);
 }

@@ -75,6 +75,11 @@ t.test('decimals go with a currency, a unit or an aggregate, and a refusal says 
 const average = (movingAverage: unknown, more: object = {}) =>
   options({ includeSeries: true, movingAverage, ...more });
 
+refuses('a dialect of CSV is one of two', {
+  unknown: [options({ csvDialect: 'tab' }), '/options/csvDialect out_of_range'],
+  'no text': [options({ csvDialect: 1 }), '/options/csvDialect wrong_type'],
+});
+
 refuses('a moving average is of 1 to 250 sessions of a series, in a long layout', {
   'no session': [average(0), '/options/movingAverage out_of_range'],
   'more than 250': [average(251), '/options/movingAverage out_of_range'],

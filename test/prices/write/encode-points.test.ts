@@ -236,7 +236,8 @@ t.test('the longest converted points fit, thousands of times over', async (t) =>
 });
 
 t.test('a wide table has every digit of numbers with a hundred decimals', async (t) => {
-  const { wideSlices } = await import('../../../src/prices/write/wide.ts');
+  const { wideRows, wideSlices } = await import('../../../src/prices/write/wide.ts');
+  const { notationOf } = await import('../../../src/prices/write/rows.ts');
   const number = { scaled: 123_456n, scale: 100 };
   const mid = columnOf(new Array(200).fill(number));
   const points = { day: Int32Array.from({ length: 200 }, (_, day) => day), mid };
@@ -251,7 +252,9 @@ t.test('a wide table has every digit of numbers with a hundred decimals', async 
     const plan = { options: { decimalsAsText: false }, page } as Plan;
     const context = { plan, wideCellsMax: 1_000_000, work: ANY_MEMORY } as RecordContext;
     const slices: Buffer[] = [];
-    for await (const each of wideSlices(context, records(), isJson, () => [])) {
+    for await (const each of wideSlices(context, records(), (names) =>
+      wideRows(notationOf(plan, isJson), names, []),
+    )) {
       slices.push(each);
     }
     const text = Buffer.concat(slices).toString();
@@ -262,7 +265,8 @@ t.test('a wide table has every digit of numbers with a hundred decimals', async 
 t.test(
   'a wide table is refused before it takes memory that the budget does not grant',
   async (t) => {
-    const { wideSlices } = await import('../../../src/prices/write/wide.ts');
+    const { wideRows, wideSlices } = await import('../../../src/prices/write/wide.ts');
+    const { notationOf } = await import('../../../src/prices/write/rows.ts');
     let read = 0;
     async function* records() {
       for (; read < 1_000; read += 1) {
@@ -277,7 +281,9 @@ t.test(
       read = 0;
       const work = { ...ANY_MEMORY, hold, holdMax };
       const context = { plan, wideCellsMax: 10_000_000, work } as unknown as RecordContext;
-      return wideSlices(context, records(), false, () => []).next();
+      return wideSlices(context, records(), (names) =>
+        wideRows(notationOf(plan, false), names, []),
+      ).next();
     };
     await t.rejects(
       first(() => false, Number.POSITIVE_INFINITY),

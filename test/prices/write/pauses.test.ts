@@ -37,6 +37,7 @@ const KINDS: readonly Kind[] = [
   { title: 'converted', format: 'arrow', options: CONVERTED },
   { title: 'series', format: 'parquet', options: SERIES },
   { title: 'short', format: 'parquet', options: SHORT },
+  { title: 'series', format: 'xlsx', options: SERIES },
   { title: 'short', format: 'rows', options: SHORT },
   { title: 'wide', format: 'csv', options: WIDE },
   { title: 'wide', format: 'rows', options: { ...WIDE, currency: 'CNY' } },

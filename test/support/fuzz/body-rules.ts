@@ -91,6 +91,7 @@ const OPTIONS: Readonly<Record<OptionName, (value: unknown) => boolean>> = {
   warnings: isOneOf('header'),
   movingAverage: isIn(1, 250),
   rates: isOneOf('day', 'period-mean'),
+  csvDialect: isOneOf('comma'),
 };
 
 const optionsAreLegal = (options: Members): boolean =>

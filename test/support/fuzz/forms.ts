@@ -13,6 +13,7 @@ const VALUES: Readonly<Partial<Record<OptionName, fc.Arbitrary<unknown>>>> = {
   warnings: fc.constantFrom('header', 'row'),
   movingAverage: fc.integer({ min: 1, max: 40 }),
   rates: fc.constantFrom('day', 'period-mean'),
+  csvDialect: fc.constantFrom('comma', 'semicolon'),
 };
 
 /** The revision of an answer, and the instant of its commit. */

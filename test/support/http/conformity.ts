@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { parse } from 'yaml';
-import { parseCsv } from '../prices/csv.ts';
+import { parseCsv, parseSemicolons } from '../prices/csv.ts';
 
 interface CheckedAnswer {
   readonly statusCode: number;
@@ -159,12 +159,13 @@ function faultOfBody(type: string, place: string, url: string, method: string, b
     const mayWarn = method === 'post' || /[?&]warnings=row(&|$)/.test(url);
     return faultOfLines(place, mayWarn, body);
   }
-  if (type === 'text/plain') return faultAt(place, body);
+  if (type === 'text/plain' || type === 'text/calendar') return faultAt(place, body);
   // The bytes of a file are read by its own tests.
-  if (type.startsWith('application/vnd.apache.')) return null;
+  if (/^application\/vnd\.(apache|openxmlformats)/.test(type)) return null;
   if (type === 'application/yaml') return faultAt(place, parse(body));
   if (type !== 'text/csv') return faultAt(place, JSON.parse(body));
-  const [header = [], ...rows] = parseCsv(body);
+  const rowsOf = /^\w+;/.test(body) ? parseSemicolons : parseCsv;
+  const [header = [], ...rows] = rowsOf(body);
   const odd = rows.find((row) => row.length !== header.length);
   return odd ? `a row of ${odd.length} cells: ${odd[0]}` : faultAt(place, body);
 }
