@@ -231,24 +231,29 @@ function asker(options) {
     };
 }
 const pathOf = (market) => `prices/${encodeURIComponent(market)}`;
-function priceCalls(ask, options) {
-    const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
-    const bodyOf = (request, more = {}) => ({ ...request, options: { includeSeries: true, ...request.options, ...more } });
+function reader(ask, { onWarning, decimals }) {
+    const report = onWarning ?? ((each, of) => console.warn(of, each.code, each.detail));
+    const texts = decimals === 'text' ? { decimalsAsText: true } : {};
     const warn = (of, body, warnings) => {
-        for (const each of body.options.cursor ? [] : warnings)
-            onWarning(each, of);
+        for (const each of body.options.cursor ? [] : warnings) {
+            report(each, of);
+        }
     };
-    const texts = options.decimals === 'text' ? { decimalsAsText: true } : {};
-    async function read(path, of, body, call) {
+    async function read(path, of, sent, call) {
+        const body = { ...sent, options: { ...sent.options, ...texts } };
         const isWhole = of === 'calculations' ? areResults : arePrices;
-        const got = await ask(path, isWhole, call, JSON.stringify(body));
-        const { data, metadata } = got;
-        metadata.warnings = JSON.parse(got.hide(JSON.stringify(metadata.warnings)));
+        const { data, metadata, hide } = await ask(path, isWhole, call, JSON.stringify(body));
+        metadata.warnings = JSON.parse(hide(JSON.stringify(metadata.warnings)));
         warn(of, body, metadata.warnings);
         return { data, metadata, revision: metadata.revision };
     }
-    const prices = (market, request = {}, call) => read(pathOf(market), market, bodyOf(request, texts), call);
-    const calculate = (request, call) => read('calculations', 'calculations', { ...request, options: { ...request.options, ...texts } }, call);
+    return { warn, read };
+}
+function priceCalls(ask, options) {
+    const { warn, read } = reader(ask, options);
+    const bodyOf = (request) => ({ ...request, options: { includeSeries: true, ...request.options } });
+    const prices = (market, request = {}, call) => read(pathOf(market), market, bodyOf(request), call);
+    const calculate = (request, call) => read('calculations', 'calculations', request, call);
     async function* pages(market, request = {}, call) {
         for (let own = { limit: 100, ...request.options }; own.cursor !== null;) {
             const page = await prices(market, { ...request, options: own }, call);

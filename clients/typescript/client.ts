@@ -400,34 +400,36 @@ function asker(options: ClientOptions<Form>) {
 }
 type Asker = ReturnType<typeof asker>;
 const pathOf = (market: Market) => `prices/${encodeURIComponent(market)}`;
-/** The calls that read prices. */
-function priceCalls(ask: Asker, options: ClientOptions<Form>) {
-  const { onWarning = (each, market) => console.warn(market, each.code, each.detail) } = options;
-  const bodyOf = (request: Loose, more = {}) =>
-    ({ ...request, options: { includeSeries: true, ...request.options, ...more } }) as Loose;
-  type Subject = Market | 'calculations';
+type Subject = Market | 'calculations';
+/** Reads by a POST, and passes the warnings on. */
+function reader(ask: Asker, { onWarning, decimals }: ClientOptions<Form>) {
+  const report = onWarning ?? ((each, of) => console.warn(of, each.code, each.detail));
+  const texts = decimals === 'text' ? { decimalsAsText: true } : {};
   /** Each page has the warnings of the whole request. */
   const warn = (of: Subject, body: Loose, warnings: readonly Schemas['Warning'][]) => {
-    for (const each of body.options.cursor ? [] : warnings) onWarning(each, of);
+    for (const each of body.options.cursor ? [] : warnings) {
+      report(each, of);
+    }
   };
-  const texts = options.decimals === 'text' ? { decimalsAsText: true } : {};
-  async function read(path: string, of: Subject, body: Loose, call?: CallOptions): Promise<Loose> {
+  async function read(path: string, of: Subject, sent: Loose, call?: CallOptions): Promise<Loose> {
+    const body: Loose = { ...sent, options: { ...sent.options, ...texts } };
     const isWhole = of === 'calculations' ? areResults : arePrices;
-    const got = await ask(path, isWhole, call, JSON.stringify(body));
-    const { data, metadata } = got;
-    metadata.warnings = JSON.parse(got.hide(JSON.stringify(metadata.warnings)));
+    const { data, metadata, hide } = await ask(path, isWhole, call, JSON.stringify(body));
+    metadata.warnings = JSON.parse(hide(JSON.stringify(metadata.warnings)));
     warn(of, body, metadata.warnings);
     return { data, metadata, revision: metadata.revision };
   }
+  return { warn, read };
+}
+/** The calls that read prices, and that compute from them. */
+function priceCalls(ask: Asker, options: ClientOptions<Form>) {
+  const { warn, read } = reader(ask, options);
+  const bodyOf = (request: Loose) =>
+    ({ ...request, options: { includeSeries: true, ...request.options } }) as Loose;
   const prices = (market: Market, request: Loose = {}, call?: CallOptions) =>
-    read(pathOf(market), market, bodyOf(request, texts), call);
+    read(pathOf(market), market, bodyOf(request), call);
   const calculate = (request: Loose, call?: CallOptions) =>
-    read(
-      'calculations',
-      'calculations',
-      { ...request, options: { ...request.options, ...texts } },
-      call,
-    );
+    read('calculations', 'calculations', request, call);
   async function* pages(market: Market, request: Loose = {}, call?: CallOptions) {
     for (let own = { limit: 100, ...request.options }; own.cursor !== null; ) {
       const page = await prices(market, { ...request, options: own }, call);

@@ -75,7 +75,7 @@ interface InputRounding {
 }
 
 /** What stands for a due day without a session. */
-export type MissingPolicy = 'refuse' | 'skip' | 'previous' | 'next';
+type MissingPolicy = 'refuse' | 'skip' | 'previous' | 'next';
 
 export interface PriceInput extends InputBase, PlannedPeriod {
   readonly kind: 'price';
