@@ -1,13 +1,32 @@
 import type { Kysely } from 'kysely';
 import type { Logger } from 'pino';
 import { databaseAddressOf } from '../config/addresses.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
+import type { Client } from '../db/client.ts';
 import { databaseFailureOf } from '../db/failures.ts';
 import { accountOf, rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate/migrations.ts';
 import type { Database } from '../db/schema.ts';
 import { PROGRAM } from '../std/program.ts';
 import { sentenceOf } from './failure.ts';
+
+/**
+ * Refuses a pooler that shares the sessions of the server between clients.
+ * @param name the setting of the address
+ * @throws ConfigError, and the errors of the database
+ */
+export async function requireOwnSessions(
+  client: Pick<Client, 'poolsTransactions'>,
+  name: 'DATABASE_URL' | 'USAGE_DATABASE_URL',
+): Promise<void> {
+  if (!(await client.poolsTransactions())) return;
+  throw new ConfigError(
+    `${name}: a pooler before the database gives each transaction another session, as PgBouncer ` +
+      'does with pool_mode=transaction; settings of sessions and notifications would get lost: ' +
+      'set pool_mode=session, or use the address of PostgreSQL itself ' +
+      '(docs/managed-postgresql.md)',
+  );
+}
 
 /** Logs an error if FX_SOURCE names an unknown source of rates. */
 async function checkRateSource(
