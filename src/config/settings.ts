@@ -175,6 +175,10 @@ export const SETTINGS = {
     'Longest wait of a command for another writer or for a lock; 0 for no limit',
   ),
 
+  PRICES_ACTOR: text({
+    description: 'Who loads and makes keys, in the ledger and the audit; by default the account',
+  }),
+
   FX_SOURCE: text({
     default: 'ECB',
     pattern: /^[A-Z0-9]+$/,
