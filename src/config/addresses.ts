@@ -15,8 +15,9 @@ function socketOf({ hostname, searchParams }: URL): string | null {
 
 /**
  * The part of a database address without secrets, `host:port/database`, or null for an invalid
- * address. A socket is named by its folder. An unescaped `/`, `?` or `#` in a password ends the authority, so a part of the password
- * would be parsed as the host. A later `@` or `#` reveals this.
+ * address. A socket is named by its folder. An unescaped `/`, `?` or `#` in a password ends the
+ * authority, so a part of the password would be parsed as the host. A later `@` or `#` reveals
+ * this.
  */
 export function databaseAddressOf(text: string): string | null {
   const url = parsed(text);

@@ -6,9 +6,9 @@ async function sessionOf(client: SocketClient): Promise<number> {
 }
 
 /**
- * True if a pooler, such as PgBouncer with `pool_mode=transaction`, gives a session of the server to
- * one transaction at a time. Settings of sessions, LISTEN and cursors would then get lost. A busy
- * pooler may go unnoticed, since it seldom repeats a session.
+ * True if a pooler, such as PgBouncer with `pool_mode=transaction`, gives a session of the server
+ * to one transaction at a time. Settings of sessions and LISTEN would then get lost. A busy pooler
+ * may go unnoticed, since it seldom repeats a session.
  * @throws the errors of the server
  */
 export async function poolsTransactions(config: SessionConfig): Promise<boolean> {

@@ -8,7 +8,7 @@ import { type Client, openClient, type ServerAddress } from '../db/client.ts';
 import type { LinkOptions } from '../db/link/link.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { addressOf } from './banner.ts';
-import { checkDatabase, requireOwnSessions } from './check-database.ts';
+import { checkDatabase, requireOwnSessions, watchClock } from './check-database.ts';
 import { sentenceOf } from './failure.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { listenError } from './ports.ts';
@@ -55,21 +55,25 @@ async function listen(app: FastifyInstance, config: Config): Promise<number> {
 const logConnectionLoss = (logger: Logger) => (error: Error) =>
   logger.debug({ err: error }, 'a connection to the database was lost');
 
-/** Logs the start and the end of each outage once. */
+/**
+ * Logs the start and the end of each outage once. A first connection that takes a moment is none: a
+ * service that starts is busy itself.
+ */
 const logOutage =
-  (logger: Logger): NonNullable<LinkOptions['onChange']> =>
+  (logger: Logger, hasAnswered: () => boolean): NonNullable<LinkOptions['onChange']> =>
   (state, before, error) => {
     if (state === 'down') {
       logger.error(`${sentenceOf(error)}; every answer is 503 until that is fixed`);
-    } else if (state === 'up') {
-      const wasLong = before === 'down';
-      logger.info(`the database ${wasLong ? 'answers again' : 'was unavailable briefly'}`);
+    } else if (state === 'up' && before === 'down') {
+      logger.info('the database answers again');
+    } else if (state === 'up' && hasAnswered()) {
+      logger.info('the database was unavailable briefly');
     }
   };
 
 /** Opens the read-only connections of requests. */
-const openReader = ({ database, config, logger }: ServeOptions): Client =>
-  openClient({
+function openReader({ database, config, logger }: ServeOptions): Client {
+  const client: Client = openClient({
     url: database.url,
     password: database.password,
     connectionsMax: config.DATABASE_CONNECTIONS_MAX,
@@ -78,12 +82,14 @@ const openReader = ({ database, config, logger }: ServeOptions): Client =>
     waitingMax: config.WAITING_MAX,
     silenceMs: config.DATABASE_SILENCE_MS,
     awayMs: config.DATABASE_AWAY_MS_MAX,
-    onChange: logOutage(logger),
+    onChange: logOutage(logger, () => client.link.hasAnswered),
     statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
     readOnly: true,
     applicationName: 'commodity-prices',
     onError: logConnectionLoss(logger),
   });
+  return client;
+}
 
 /**
  * Connections to the primary: one to query it, and one for usage data, whose commits may wait for a
@@ -133,6 +139,7 @@ async function checkOnce(
     }
   }
   await checkDatabase(client.db, config, logger);
+  watchClock(client, logger);
 }
 
 /** Starts the service on a database. Returns its address; the lifecycle stops it. */

@@ -177,6 +177,11 @@ export class Link {
     return this.#status?.isStandby === true;
   }
 
+  /** True once the database has answered; at the end of an outage, once it had answered before. */
+  get hasAnswered(): boolean {
+    return this.#answeredAtMs > 0;
+  }
+
   /** The newest revision as of the last check; null before the first check. */
   get lastRead(): NewestRevision | null {
     return this.#newest;

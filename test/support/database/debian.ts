@@ -31,8 +31,20 @@ const found = (name: string): string | null =>
 export const PGBOUNCER = found('pgbouncer');
 export const OPENSSL = found('openssl');
 
+/** Runs a test where the machine has the packages, and otherwise says which it lacks. */
+export function testWith(
+  test: typeof t,
+  title: string,
+  needed: Readonly<Record<string, string | null>>,
+  run: (test: Parameters<Parameters<typeof t.test>[0]>[0]) => Promise<void>,
+): void {
+  const missing = Object.keys(needed).filter((each) => needed[each] === null);
+  if (missing.length === 0) void test.test(title, run);
+  else test.comment(`${title}: not run (apt-get install ${missing.join(' ')})`);
+}
+
 /** A port that is free now. */
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer();
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
@@ -42,7 +54,7 @@ export async function freePort(): Promise<number> {
 }
 
 /** A folder that the account of PostgreSQL owns, and the account as options of a process. */
-export async function accountFolder(test: Test) {
+async function accountFolder(test: Test) {
   const home = await makeFolder();
   test.teardown(home.remove);
   const { account } = await chooseInstallation(join(home.path, 'data'));
@@ -144,7 +156,7 @@ pool_mode = ${mode}
 }
 
 /** A CA, and the certificate of a server with the names `localhost` and 127.0.0.1. */
-export interface Certificates {
+interface Certificates {
   /** The file of the CA. */
   readonly ca: string;
   /** Settings of PostgreSQL. */
