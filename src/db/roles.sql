@@ -154,11 +154,18 @@ alter default privileges for role prices_owner in schema public grant select on 
 do $$
 declare
   granted record;
+  own regclass;
 begin
-  revoke all on all tables in schema public
-    from prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
-  revoke all on all sequences in schema public
-    from prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
+  -- Only tables of the owner: others in this schema belong to the installation.
+  for own in
+    select oid::regclass from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'S')
+        and relowner = 'prices_owner'::regrole
+  loop
+    execute format('revoke all on %s from prices_migrator, prices_loader, prices_usage, '
+      'prices_service, prices_keys', own);
+    execute format('grant select on %s to prices_service', own);
+  end loop;
   for granted in
     select * from (values
       ('prices_loader', 'select, insert, update', 'currency'),
@@ -210,8 +217,6 @@ begin
   loop
     execute format('grant %s on public.%I to %I', granted.privileges, granted.name, granted.account);
   end loop;
-  grant select on all tables in schema public to prices_service;
-  grant select on all sequences in schema public to prices_service;
 
   if to_regclass('public.key_audit') is not null then
     grant insert (rate_per_minute, rate_burst, concurrent),

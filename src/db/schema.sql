@@ -579,6 +579,7 @@ create table load_batch (
   rejected bigint default 0 not null,
   undoes integer,
   undone_by integer,
+  account text default SESSION_USER,
   constraint load_batch_pkey PRIMARY KEY (id),
   constraint load_batch_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number),
   constraint load_batch_undoes_fkey FOREIGN KEY (undoes) REFERENCES load_batch(id),
@@ -599,6 +600,8 @@ create table load_batch (
   constraint load_batch_undo_names_a_batch CHECK (((format = 'undo'::text) = (undoes IS NOT NULL))),
   constraint load_batch_withdrawn_check CHECK ((withdrawn >= 0))
 );
+
+comment on column load_batch.account is 'The account that the session logged in as; null in rows from before this column.';
 
 comment on column load_batch.mapping_sha256 is 'SHA-256 of the mapping of the load. The same file with another mapping is another load.';
 
@@ -2145,9 +2148,12 @@ create table key_audit (
   before jsonb,
   after jsonb,
   reason text,
+  account text default SESSION_USER,
   constraint key_audit_pkey PRIMARY KEY (id),
   constraint key_audit_action_check CHECK ((action = ANY (ARRAY['created'::text, 'rotated'::text, 'revoked'::text, 'expiry-changed'::text, 'limits-changed'::text, 'changed'::text, 'deleted'::text, 'first-used'::text, 'denied-burst'::text])))
 );
+
+comment on column key_audit.account is 'The account that the session logged in as; null in rows from before this column.';
 
 comment on table key_audit is 'Audit of API keys: actions and actors. Rows are permanent.';
 

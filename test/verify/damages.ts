@@ -38,6 +38,11 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
     'catalog-written',
     `update access_scope set market_id = null where scope = 'prices:nickel'`,
   ),
+  'an account without the others': damage(
+    'rights-granted',
+    'create role damaged_service',
+    'grant select on market to damaged_service',
+  ),
   'ids that come again': damage('ids-unused', `alter table price alter id restart with 1`),
 };
 

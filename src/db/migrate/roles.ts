@@ -54,6 +54,32 @@ export async function rolesSql(prefix: string): Promise<string> {
   return (await readFile(ROLES_FILE, 'utf8')).replace(ACCOUNT_NAMES, `${prefix}_$1`);
 }
 
+/** A right on a table that `roles.sql` grants. */
+interface NeededRight {
+  readonly account: string;
+  /** `select`, `insert`, `update` or `delete`. */
+  readonly privilege: string;
+  /** Columns of the right; empty for the whole table. */
+  readonly columns: readonly string[];
+  readonly table: string;
+}
+
+/** The rights on tables in the list of `roles.sql`, for accounts with a prefix. */
+export async function neededRights(prefix: string): Promise<NeededRight[]> {
+  const text = await rolesSql(prefix);
+  return [...text.matchAll(/^ +\('(\w+)', '([^']+)', '(\w+)'\),?$/gm)].flatMap(
+    ([, account = '', rights = '', table = '']) =>
+      [...rights.matchAll(/(\w+)(?: \(([^)]+)\))?(?:, |$)/g)].map(
+        ([, privilege = '', columns]) => ({
+          account,
+          privilege,
+          columns: columns?.split(', ') ?? [],
+          table,
+        }),
+      ),
+  );
+}
+
 /** @throws RoleError for a password that PostgreSQL and its clients might normalise differently */
 function checkPassword(login: Login, password: string): void {
   if (!/^[ -~]{8,256}$/.test(password)) {
