@@ -145,11 +145,13 @@ class Results(list[Record]):
 
 
 class Changes(list["Change"]):
-    """A page of the change feed. next_seq: `after` of the next page."""
+    """A page of the change feed. next_seq: `after` of the next page; has_more: True if there
+    may be one already."""
 
-    def __init__(self, data: list[Change], next_seq: str, revision: Optional[str]) -> None:
+    def __init__(self, data: list[Change], next_seq: str, revision: Optional[str],
+                 has_more: bool = False) -> None:
         super().__init__(data)
-        self.next_seq, self.revision = next_seq, revision
+        self.next_seq, self.revision, self.has_more = next_seq, revision, has_more
 
 
 def _close(sockets: list[socket.socket]) -> None:
@@ -356,14 +358,22 @@ class Client:
             yield (page := self.prices(market, limit=limit, **request))
             more = request["cursor"] = page.metadata.get("nextCursor")
 
-    def changes(self, *, after: Optional[str] = None, market: Union[str, list[str], None] = None,
+    def changes(self, *, after: Optional[str] = None, since: Any = None,
+                market: Union[str, list[str], None] = None,
+                codes: Union[str, list[str], None] = None,
+                operations: Union[str, list[str], None] = None,
                 limit: Optional[int] = None, wait: Optional[int] = None,
                 timeout: Optional[float] = None) -> Changes:
-        """The changes after a position, oldest first. It waits for the first one for at most
-        `wait` seconds. Continue with after=page.next_seq."""
-        data, metadata, headers = self._page("/v3/changes", timeout, "nextSeq", after=after,
-                                             market=market, limit=limit, wait=wait)
-        return Changes(data, metadata["nextSeq"], headers.get("x-data-revision"))
+        """The changes after a position, or since an instant (a datetime with its zone, or text),
+        oldest first. It waits for the first one for at most `wait` seconds. Continue with
+        after=page.next_seq while page.has_more."""
+        begin = _plain(since) if hasattr(since, "isoformat") else since
+        data, metadata, headers = self._page(
+            "/v3/changes", timeout, "nextSeq", after=after, since=begin, market=market,
+            codes=codes, operations=operations, limit=limit, wait=wait)
+        self._warn("changes", metadata.get("warnings", []))
+        return Changes(data, metadata["nextSeq"], headers.get("x-data-revision"),
+                       metadata.get("hasMore") is True)
 
     def search(self, text: str, *, limit: Optional[int] = None,
                timeout: Optional[float] = None) -> Results[SearchResult]:
@@ -421,7 +431,8 @@ class Client:
         path += f"?{urllib.parse.urlencode(sent, doseq=True)}" if sent else ""
         answer, headers = self._call(path, body, timeout)
         if answer is None and texts == ("nextSeq",):  # 204
-            answer = {"$metadata": {"nextSeq": headers.get("x-next-seq")}, "data": []}
+            answer = {"$metadata": {"nextSeq": headers.get("x-next-seq"),
+                                    "hasMore": headers.get("x-has-more") == "true"}, "data": []}
         with contextlib.suppress(LookupError, TypeError, ValueError, ArithmeticError):
             data, metadata = answer["data"], answer.get("$metadata", {})
             if (_are(data, member) and _are([metadata], *texts)

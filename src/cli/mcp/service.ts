@@ -34,7 +34,7 @@ export interface PriceService {
   readonly url: string;
   get(
     path: string,
-    query: Readonly<Record<string, string | undefined>>,
+    query: Readonly<Record<string, string | readonly string[] | undefined>>,
     signal: AbortSignal,
   ): ServiceResponse;
   post(path: string, body: object, signal: AbortSignal): ServiceResponse;
@@ -210,8 +210,10 @@ export function openService(access: ServiceAccess): PriceService {
   return {
     url: root,
     get(path, query, signal) {
-      const given = Object.entries(query).filter((each) => each[1] !== undefined);
-      const text = new URLSearchParams(given as [string, string][]).toString();
+      const given = Object.entries(query).flatMap(([name, value = []]) =>
+        [value].flat().map((each): [string, string] => [name, each]),
+      );
+      const text = new URLSearchParams(given).toString();
       return call(text === '' ? path : `${path}?${text}`, null, signal);
     },
     post: (path, body, signal) => call(path, body, signal),
