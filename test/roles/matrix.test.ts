@@ -19,6 +19,7 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
   },
   usage: {},
   service: {},
+  reader: {},
   keys: {
     insert: [
       'api_key.concurrent',
@@ -132,6 +133,7 @@ t.test('keys and prices are read by those who need them', async (t) => {
     ],
     'the account for keys reads no price',
   );
+  t.equal(await read('reader'), undefined, 'the account for SQL reads no table');
 });
 
 t.test('functions with the rights of the owner are not executable by public', async (t) => {
