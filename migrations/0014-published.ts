@@ -35,7 +35,8 @@ create or replace view published.price as
     c.iso as currency, u.name as unit_of_measure,
     ${NAMES.map((name) => `${name}.name as ${name}`).join(', ')},
     p.specification, p.assessment_launched_at,
-    latest.date as last_assessed_at, latest.published_at as latest_published_at, p.revision
+    coalesce(p.observes, 'day') as observes, latest.date as last_assessed_at,
+    latest.published_at as latest_published_at, p.revision
   from price p
     join market m on m.id = p.market_id
     join product on product.id = p.product_id
@@ -237,6 +238,7 @@ const COMMENTS: Readonly<
       ),
       specification: 'Properties without a column: a list of name, value and order',
       assessment_launched_at: 'First day of the assessment, or null',
+      observes: 'What a value is: of a day, or the mean of a month or a year',
       last_assessed_at: 'Day of the latest point; null without one',
       latest_published_at: 'Publication of the latest point; null without one',
       revision: 'Revision that wrote these attributes',

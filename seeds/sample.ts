@@ -1,3 +1,4 @@
+import type { Observes } from '../src/catalog/analytics.ts';
 import { MARKETS, type MarketSlug } from '../src/catalog/markets.ts';
 import type { CurrencyIso } from './reference/currencies.ts';
 import type { UnitSlug } from './reference/units.ts';
@@ -21,6 +22,7 @@ export interface SamplePrice {
   readonly category: NameOf<'price-category'>;
   readonly frequency: NameOf<'frequency'>;
   readonly launched: string;
+  readonly observes: Observes;
   /** Names by the record's field; null where the price has none. */
   readonly dimensions: Readonly<Record<string, string | null>>;
   readonly specification: readonly { name: string; value: string; order: number }[];
@@ -73,6 +75,7 @@ function samplePrice(market: CheckedMarket, price: CheckedMarket['prices'][numbe
     category,
     frequency,
     launched,
+    observes: price.observes ?? 'day',
     dimensions: { ...price.dimensions, incoterm, country, region },
     specification: specificationOf(price.specification),
     type: price.price ? 'price' : 'payable',

@@ -1,3 +1,4 @@
+import type { Observes } from '../src/catalog/analytics.ts';
 import type { DIMENSIONS, MarketFilter } from '../src/catalog/dimensions.ts';
 import type { MARKETS, MarketSlug } from '../src/catalog/markets.ts';
 import type { DriverName } from './drivers.ts';
@@ -61,6 +62,8 @@ export type SeedPrice<M extends MarketSlug, P extends string> = Dimensions<M> &
       country: FilterValueOf<'countries'>,
       region: FilterValueOf<'regions'>,
     ];
+    /** What a value is; that of a day by default. */
+    readonly observes?: Observes;
     /** Attributes without a filter: value added tax, form, footprint, reference of a payable. */
     readonly specification?: Readonly<Record<string, string>>;
     /** In place of the drivers of its product or market. */

@@ -56,7 +56,7 @@ FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt p
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
-    warnings movingAverage""".split())
+    warnings movingAverage rates""".split())
 Record = TypeVar("Record")
 _newest: dict[str, tuple[int, str]] = {}  # The newest revision of each address: number and text.
 _lock = threading.Lock()

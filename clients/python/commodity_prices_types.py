@@ -70,7 +70,7 @@ class ConversionUnitFactor(TypedDict):
     divide: str
 
 
-Conversion = TypedDict("Conversion", {
+_Conversion = TypedDict("_Conversion", {
     "status": Literal["converted", "unchanged", "not-applicable", "refused", "partial"],
     "reason": Optional[Literal["payable", "incompatible-unit", "no-rate"]],
     "from": ConversionFrom,
@@ -79,6 +79,11 @@ Conversion = TypedDict("Conversion", {
     "source": Optional[str],
     "rounding": Optional[str],
 })
+
+
+class Conversion(_Conversion, total=False):
+    """How to recompute the figures of the record by hand"""
+    rates: Literal["period-mean"]
 
 
 class SummaryAssessment(TypedDict):
@@ -119,6 +124,14 @@ PointRates = TypedDict("PointRates", {
 })
 
 
+class PointMeanRate(TypedDict):
+    """The mean rate that a converted mean used"""
+    firstDate: str
+    lastDate: str
+    days: int
+    rate: str
+
+
 class _Point(TypedDict):
     date: str
     low: Optional[float]
@@ -131,6 +144,7 @@ class _Point(TypedDict):
 class Point(_Point, total=False):
     """One assessment"""
     fx: PointRates
+    fxMean: PointMeanRate
     periodStart: str
     periodEnd: str
     observations: int
@@ -156,6 +170,7 @@ class _PriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -194,6 +209,7 @@ class _LithiumPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -222,6 +238,7 @@ class _ManganesePriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -251,6 +268,7 @@ class _LithiumIonBatteryPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -278,6 +296,7 @@ class _CobaltPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -306,6 +325,7 @@ class _AnodesPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -333,6 +353,7 @@ class _CathodesPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -360,6 +381,7 @@ class _ElectrolytePriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -388,6 +410,7 @@ class _NaturalGraphitePriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -415,6 +438,7 @@ class _RareEarthsPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -443,6 +467,7 @@ class _SyntheticGraphitePriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -471,6 +496,7 @@ class _RecyclingPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -499,6 +525,7 @@ class _NickelPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -525,6 +552,7 @@ class _AluminiumPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -551,6 +579,7 @@ class _BindersAndAdditivesPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -577,6 +606,7 @@ class _PrecursorPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -603,6 +633,7 @@ class _SolventPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -629,6 +660,7 @@ class _CopperPriceRecord(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
     series: list[Point]
 
 
@@ -801,6 +833,7 @@ class _PriceState(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    observes: str
 
 
 class PriceState(_PriceState, total=False):

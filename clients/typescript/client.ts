@@ -184,7 +184,7 @@ interface Ask {
   readonly headers: Record<string, string>;
   readonly isWhole: ((content: Loose) => boolean) | null;
 }
-/** How requests are sent: by which `fetch`, with which credential. */
+/** The `fetch` and the credential of requests. */
 interface Transport {
   readonly fetch: typeof fetch;
   readonly header: 'x-api-key' | 'authorization';

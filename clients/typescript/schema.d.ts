@@ -1329,6 +1329,8 @@ export interface components {
         readonly Service: components["schemas"]["Reference"] | null;
         /** @description The currency of the numbers; null for a payable */
         readonly PriceCurrency: components["schemas"]["Currency"] | null;
+        /** @description What a value is: that of a `day`, or the mean of the month or year of its date (`month-mean`, `year-mean`) */
+        readonly Observes: string;
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
@@ -1513,6 +1515,23 @@ export interface components {
             /** @description Units of the requested currency for one of the base, as published */
             readonly to: string;
         };
+        /** @description The mean rate that a converted mean used */
+        readonly PointMeanRate: {
+            /**
+             * Format: date
+             * @description First rate day of the period
+             */
+            readonly firstDate: string;
+            /**
+             * Format: date
+             * @description Last rate day of the period
+             */
+            readonly lastDate: string;
+            /** @description Number of rate days, all of the period */
+            readonly days: number;
+            /** @description Mean of the cross rates of these days, rounded to 10 decimals for display: units of the requested currency for one of the price’s own */
+            readonly rate: string;
+        };
         /** @description How to recompute the figures of the record by hand */
         readonly Conversion: {
             /**
@@ -1543,6 +1562,11 @@ export interface components {
             } | null;
             /** @description Source of the exchange rates */
             readonly source: string | null;
+            /**
+             * @description Present if the rates are means of a month or year
+             * @enum {string}
+             */
+            readonly rates?: "period-mean";
             /** @description Rounding rule of converted values */
             readonly rounding: string | null;
         };
@@ -1603,6 +1627,7 @@ export interface components {
             /** @description Number of corrections since */
             readonly corrections: number;
             readonly fx?: components["schemas"]["PointRates"];
+            readonly fxMean?: components["schemas"]["PointMeanRate"];
             /**
              * Format: date
              * @description First day of the period of an aggregated point
@@ -1758,6 +1783,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
         };
         /** @description The withdrawn point, or the withdrawn price */
         readonly WithdrawnValue: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
@@ -2069,6 +2095,11 @@ export interface components {
             readonly warnings?: "header" | "row";
             /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
             readonly movingAverage?: number;
+            /**
+             * @description Rate of means (`observes`): of the day (default), or the mean of their period
+             * @enum {string}
+             */
+            readonly rates?: "day" | "period-mean";
         };
         readonly FilterItem: string;
         /**
@@ -2185,6 +2216,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2262,6 +2294,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2341,6 +2374,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2415,6 +2449,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2490,6 +2525,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2563,6 +2599,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2635,6 +2672,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2710,6 +2748,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2783,6 +2822,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2858,6 +2898,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2934,6 +2975,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3010,6 +3052,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3080,6 +3123,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3148,6 +3192,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3216,6 +3261,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3284,6 +3330,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3352,6 +3399,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly observes: components["schemas"]["Observes"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3754,6 +3802,11 @@ export interface components {
         readonly warnings: "header" | "row";
         /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
         readonly movingAverage: number;
+        /**
+         * @description Rate of means (`observes`): of the day (default), or the mean of their period
+         * @example day
+         */
+        readonly rates: "day" | "period-mean";
         /**
          * @description Format of the response; overrides Accept
          * @example json
@@ -5302,6 +5355,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -5546,6 +5604,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -5850,6 +5913,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6093,6 +6161,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6323,6 +6396,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6569,6 +6647,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -6795,6 +6878,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7037,6 +7125,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -7265,6 +7358,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7509,6 +7607,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -7735,6 +7838,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7977,6 +8085,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8203,6 +8316,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8445,6 +8563,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -8673,6 +8796,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8917,6 +9045,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9143,6 +9276,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9385,6 +9523,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -9613,6 +9756,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9857,6 +10005,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -10085,6 +10238,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10329,6 +10487,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -10557,6 +10720,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10801,6 +10969,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11025,6 +11198,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11265,6 +11443,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11489,6 +11672,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11729,6 +11917,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -11953,6 +12146,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12193,6 +12391,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -12417,6 +12620,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12657,6 +12865,11 @@ export interface operations {
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
                 /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
+                /**
                  * @description Format of the response; overrides Accept
                  * @example json
                  */
@@ -12881,6 +13094,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13120,6 +13338,11 @@ export interface operations {
                 readonly warnings?: components["parameters"]["warnings"];
                 /** @description The mean of the last n mids at each point, also of those before dateFrom; null if fewer. Requires includeSeries; rejected with aggregate or layout=wide */
                 readonly movingAverage?: components["parameters"]["movingAverage"];
+                /**
+                 * @description Rate of means (`observes`): of the day (default), or the mean of their period
+                 * @example day
+                 */
+                readonly rates?: components["parameters"]["rates"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13398,7 +13621,8 @@ export interface operations {
                      *             "priceType": {
                      *               "id": "a19fcdc0-ee33-5583-aa84-b6df3b248d79",
                      *               "name": "Price"
-                     *             }
+                     *             },
+                     *             "observes": "day"
                      *           }
                      *         },
                      *         {
@@ -13434,7 +13658,7 @@ export interface operations {
                      */
                     readonly "text/csv": components["schemas"]["ChangeCsv"];
                     /**
-                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"}}}
+                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day"}}
                      *     {"seq":"k3f9a1w2c7xe.5120","operation":"corrected","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":"2026-06-30","before":{"low":18700,"mid":18800,"high":18900,"publishedAt":"2026-06-30T16:00:00Z","corrections":0},"after":{"low":18700,"mid":18800.5,"high":18900,"publishedAt":"2026-07-01T16:00:00Z","corrections":1}}
                      */
                     readonly "application/x-ndjson": components["schemas"]["ChangeLines"];

@@ -3,11 +3,11 @@ import { checkToken } from '../app/check-token.ts';
 import type { Principal } from '../auth/credentials.ts';
 import { ALL_MARKETS, marketsOpenTo, SCOPES } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
+import { scopeClaimsOf } from '../config/scope-claims.ts';
 import { Problem } from '../errors.ts';
 import { readCommandConfig, withDevelopmentSecret } from '../process/environment.ts';
 import { EXIT, UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
-import { scopeClaimsOf } from '../std/scope-claims.ts';
 import { maskerOf } from '../std/secrets.ts';
 import { command, json } from './command.ts';
 import { printLines, timeText } from './output.ts';
@@ -88,7 +88,7 @@ function scopeHints(claims: Claims, config: Config): string[] {
   });
 }
 
-/** What the settings require, beside what the token has. */
+/** The required claims that the token lacks, each beside its own value. */
 function claimHints(claims: Claims, { JWT_ISSUER, JWT_AUDIENCE }: Config): string[] {
   const audiences = [claims['aud']].flat();
   const isIssuer = claims['iss'] === JWT_ISSUER;

@@ -1,10 +1,11 @@
 import { SignJWT } from 'jose';
+import type { ScopeClaim } from '../auth/tokens/tokens.ts';
 import { scopesOf } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
+import { scopeClaimsOf } from '../config/scope-claims.ts';
 import { readCommandConfig, withDevelopmentSecret } from '../process/environment.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
-import { type ScopeClaim, scopeClaimsOf } from '../std/scope-claims.ts';
 import { command, json, option, required, wholeOf } from './command.ts';
 import { splitScopes } from './keys/arguments.ts';
 import { printLines } from './output.ts';

@@ -1,7 +1,7 @@
 import { EXIT, ExpectedError } from '../std/base-errors.ts';
-import { scopeClaimsFault } from '../std/scope-claims.ts';
 import { addressFault, databaseAddressFault, networksFault } from './addresses.ts';
 import { CONSTANTS } from './constants.ts';
+import { scopeClaimsFault } from './scope-claims.ts';
 import { REMOVED_SETTINGS, SETTINGS, type Setting } from './settings.ts';
 
 /*

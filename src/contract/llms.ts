@@ -33,7 +33,7 @@ function refusalLines(): string[] {
 
 const AUTHENTICATION = [
   'Send an API key in the header `x-api-key`, or a JWT as `Authorization: Bearer`: one of them,',
-  'once, never in an address. Each market has the scope `prices:<market>`;',
+  'never in an address. Each market has the scope `prices:<market>`;',
   `${code(ALL_MARKETS)} grants access to all. \`GET /v3/me\` returns the scopes and limits of the`,
   'credential, `GET /v3/prices` the markets that it can read.',
 ];
@@ -54,8 +54,7 @@ const REQUESTS = [
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',
   'in the `currency` and `unitOfMeasure` of their record. A payable (`currency` null, Percent)',
   'is a percentage of a reference price, not money. `series` is empty without `includeSeries`.',
-  'Nothing is truncated. `$metadata.revision` is the revision of the data; the option `revision`',
-  'repeats the response.',
+  '`$metadata.revision` is the revision of the data; the option `revision` repeats the response.',
 ];
 
 const FORMAT_MEDIA = FORMAT_NAMES.map((name) => `${code(name)} (${code(FORMATS[name].media)})`);
@@ -70,13 +69,13 @@ const FORMAT_LINES = [
 const FILTERS = [
   'A filter is a list of names or ids, ignoring case: OR inside a list, AND across lists.',
   '`dateFrom` and `dateTo` (YYYY-MM-DD, inclusive) bound the series and drop no record. `codes`',
-  'goes with the two dates only. An unknown filter is rejected. A value that matches nothing is',
-  'reported in `$metadata.warnings`, with suggestions; read the warnings before the numbers.',
+  'goes with the two dates only. A value that matches nothing is reported in',
+  ' `$metadata.warnings`, with suggestions; read the warnings before the numbers.',
 ];
 
 const CONVERSION = [
-  '`currency` and `unitOfMeasure` convert prices, exactly, with one rounding; payables stay as',
-  'they are. Each record then has a receipt, `conversion`, and each point its rates, `fx`.',
+  '`currency` and `unitOfMeasure` convert prices, with one rounding. Each record then has a',
+  'receipt, `conversion`, and each point its rates, `fx`.',
   'Published value × `unitFactor.multiply` × `fx.to` ÷ `unitFactor.divide` ÷ `fx.from` is the',
   'figure. A price that cannot be converted keeps its currency and unit: check',
   '`conversion.status`. `aggregate` has the',
@@ -85,12 +84,11 @@ const CONVERSION = [
 
 const PAGING = [
   'Without `limit` a response holds all records. With it, `$metadata.nextCursor` is the `cursor`',
-  'of the next page, with the same filters and options; on the last page it is null. All pages',
-  'read one revision.',
+  'of the next page, with the same filters and options; on the last page it is null.',
 ];
 
 const ERRORS = [
-  'An error response is `application/problem+json` with `code`, `detail` (how to fix it),',
+  'An error response is `application/problem+json` with `code`, `detail`,',
   '`requestId` and, for `validation_failed`, `errors` with a `pointer` and a code for each place.',
   'After 429 and 503 wait for `Retry-After` seconds and repeat the request.',
 ];

@@ -1,4 +1,5 @@
 import type { RatePair } from './rate-table.ts';
+import type { Rational } from './rational.ts';
 
 /**
  * The stored observations of one price: columns of equal length, in date order. Values are integers
@@ -44,13 +45,38 @@ export interface DecimalColumn {
   readonly wide: ReadonlyMap<number, string> | null;
 }
 
-/** The exchange rates of each point: both legs of one day and source, in units per `base` unit. */
+/**
+ * The mean rate of the period of each point: the mean of to / from over its rate days. Without a
+ * mean the numbers are 0, the fraction is null and the rate NaN.
+ */
+export interface MeanColumns {
+  /** The first rate day, in days since 2000-01-01; `NO_DAY` without a mean. */
+  readonly first: Int32Array;
+  /** Number of rate days. */
+  readonly days: Int32Array;
+  /** The mean as shown, rounded to the decimals of cross rates. */
+  readonly rate: DecimalColumn;
+  /** The mean as it converts: exact, and the double nearest to it. */
+  readonly exact: readonly (Rational | null)[];
+  readonly nearest: Float64Array;
+}
+
+/**
+ * The exchange rates of each point: both legs of one day and source, in units per `base` unit, or
+ * the mean rate of a period.
+ */
 export interface FxColumns {
   readonly pair: RatePair;
-  /** The day of the rates, in days since 2000-01-01; `NO_DAY` without a rate. */
+  /**
+   * The day of the rates, or the last rate day of a mean, in days since 2000-01-01; `NO_DAY`
+   * without a rate.
+   */
   readonly day: Int32Array;
+  /** NaN with means. */
   readonly from: DecimalColumn;
   readonly to: DecimalColumn;
+  /** Null with rates of days. */
+  readonly means: MeanColumns | null;
 }
 
 /** The periods of aggregated points, in days since 2000-01-01. */
@@ -81,13 +107,25 @@ export interface PointColumns {
 }
 
 /** A decimal column from one index on. The indexes of wide numbers are shifted with it. */
-export const columnFrom = (
-  { scaled, scale, wide }: DecimalColumn,
-  from: number,
-): DecimalColumn => ({
+const columnFrom = ({ scaled, scale, wide }: DecimalColumn, from: number): DecimalColumn => ({
   scaled: scaled.subarray(from),
   scale: scale.subarray(from),
   wide: wide && new Map([...wide].map(([index, text]) => [index - from, text])),
+});
+
+/** The rates of points from one index on, as views of the same memory. */
+export const ratesFrom = ({ pair, day, from, to, means }: FxColumns, index: number): FxColumns => ({
+  pair,
+  day: day.subarray(index),
+  from: columnFrom(from, index),
+  to: columnFrom(to, index),
+  means: means && {
+    first: means.first.subarray(index),
+    days: means.days.subarray(index),
+    rate: columnFrom(means.rate, index),
+    exact: means.exact.slice(index),
+    nearest: means.nearest.subarray(index),
+  },
 });
 
 /** The last of aggregated points, as views of the same memory. */

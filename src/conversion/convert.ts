@@ -1,17 +1,20 @@
+import type { MeanPeriod } from '../catalog/analytics.ts';
 import { POWERS, powerOf10 } from '../std/decimal.ts';
 import { NO_DAY } from './calendar.ts';
 import {
   type Columns,
-  columnFrom,
   columnSlice,
   type DecimalColumn,
   type FxColumns,
+  type MeanColumns,
   type PointColumns,
+  ratesFrom,
   type ValueName,
 } from './columns.ts';
+import { meanFor, type PeriodMean } from './period-means.ts';
 import { type CurrencyRates, type RatePair, rateDay, rateScale, scaledRate } from './rate-table.ts';
 import type { Rational } from './rational.ts';
-import { RoundedColumn, type Rounding } from './rounding.ts';
+import { CROSS_DECIMALS, RoundedColumn, type Rounding } from './rounding.ts';
 import type { UnitFactor } from './units.ts';
 
 /*
@@ -54,8 +57,47 @@ function legColumn(leg: CurrencyRates | null, days: Int32Array): DecimalColumn {
   return { scaled, scale, wide: null };
 }
 
-/** The rates that apply to each day, and the number of days without rates. */
-function fxOf(pair: RatePair, days: Int32Array): { fx: FxColumns; withoutRate: number } {
+/** The rates of points, and the number of points without one. */
+interface RatesOfPoints {
+  readonly fx: FxColumns;
+  readonly withoutRate: number;
+}
+
+/** A column of nulls. */
+const nulls = (length: number): DecimalColumn => ({
+  scaled: new Float64Array(length).fill(Number.NaN),
+  scale: new Uint8Array(length),
+  wide: null,
+});
+
+/** Means as columns. */
+function meanColumns(found: readonly (PeriodMean | null)[]): MeanColumns {
+  const rate = new RoundedColumn(found.length, { decimals: CROSS_DECIMALS });
+  for (const [index, mean] of found.entries()) {
+    if (mean === null) rate.clear(index);
+    else rate.roundExactly(index, mean.exact);
+  }
+  return {
+    first: Int32Array.from(found, (mean) => mean?.first ?? NO_DAY),
+    days: Int32Array.from(found, (mean) => mean?.days ?? 0),
+    rate,
+    exact: found.map((mean) => mean?.exact ?? null),
+    nearest: Float64Array.from(found, (mean) => mean?.nearest ?? Number.NaN),
+  };
+}
+
+/** The mean rates of the periods of some days. */
+function meansOn(pair: RatePair, period: MeanPeriod, days: Int32Array): RatesOfPoints {
+  const found = Array.from(days, (day) => meanFor(pair, period, day));
+  const none = nulls(days.length);
+  const day = Int32Array.from(found, (mean) => mean?.last ?? NO_DAY);
+  const withoutRate = found.filter((mean) => mean === null).length;
+  return { fx: { pair, day, from: none, to: none, means: meanColumns(found) }, withoutRate };
+}
+
+/** The rates that apply to each day. */
+function fxOf(pair: RatePair, days: Int32Array): RatesOfPoints {
+  if (pair.meanOf !== null) return meansOn(pair, pair.meanOf, days);
   const day = new Int32Array(days.length);
   let withoutRate = 0;
   for (let index = 0; index < days.length; index += 1) {
@@ -65,7 +107,7 @@ function fxOf(pair: RatePair, days: Int32Array): { fx: FxColumns; withoutRate: n
   }
   const from = legColumn(pair.from, day);
   const to = legColumn(pair.to, day);
-  return { fx: { pair, day, from, to }, withoutRate };
+  return { fx: { pair, day, from, to, means: null }, withoutRate };
 }
 
 /** Finds the rates of every observation. Without a conversion the values stay native. */
@@ -83,12 +125,7 @@ export function lastOf(observations: Observations, count: number): Observations 
   return {
     ...observations,
     columns: columnSlice(columns, from, columns.length),
-    fx: fx && {
-      pair: fx.pair,
-      day: fx.day.subarray(from),
-      from: columnFrom(fx.from, from),
-      to: columnFrom(fx.to, from),
-    },
+    fx: fx && ratesFrom(fx, from),
   };
 }
 
@@ -96,7 +133,8 @@ export function lastOf(observations: Observations, count: number): Observations 
  * A bound on the relative error of a stored integer times its factor, in doubles. Seven roundings
  * contribute, each of at most 2^-53, less than 1.2e-16. Five are those of the factor: the quotient
  * of the legs, its decimals, the unit, the product of both, and the decimals of the point. The
- * others are the product with the integer and a power of ten.
+ * others are the product with the integer and a power of ten. A mean rate is rounded once, in place
+ * of the first two.
  */
 export const FACTOR_ERROR = 1e-15;
 
@@ -113,7 +151,8 @@ export function factorsOf(observations: Observations): Float64Array {
   const unit = conversion?.unit.nearest ?? 1;
   for (let index = 0; index < columns.length; index += 1) {
     let factor = unit;
-    if (fx !== null) {
+    if (fx?.means) factor *= fx.means.nearest[index] as number;
+    else if (fx !== null) {
       const ratio = (fx.to.scaled[index] as number) / (fx.from.scaled[index] as number);
       const decimals = (fx.from.scale[index] as number) - (fx.to.scale[index] as number);
       factor *= scaledBy(ratio, decimals);
@@ -138,7 +177,11 @@ export function exactValue(
     numerator *= conversion.unit.exact.numerator;
     denominator *= conversion.unit.exact.denominator;
   }
-  if (fx !== null) {
+  if (fx?.means) {
+    const mean = fx.means.exact[index] as Rational;
+    numerator *= mean.numerator;
+    denominator *= mean.denominator;
+  } else if (fx !== null) {
     numerator *= BigInt(fx.to.scaled[index] as number);
     numerator *= powerOf10(fx.from.scale[index] as number);
     denominator *= BigInt(fx.from.scaled[index] as number);

@@ -11,10 +11,7 @@ import {
   scaledRate,
 } from './rate-table.ts';
 import { over, type Rational } from './rational.ts';
-import { roundedText } from './rounding.ts';
-
-/** Decimals of a shown cross rate. Conversions never round it. */
-export const CROSS_DECIMALS = 10;
+import { CROSS_DECIMALS, roundedText } from './rounding.ts';
 
 /** One day of a pair: units of the quote currency per base unit, and both published legs. */
 interface DayRate {

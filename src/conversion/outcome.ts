@@ -1,3 +1,4 @@
+import type { MeanPeriod } from '../catalog/analytics.ts';
 import type { Conversion } from './convert.ts';
 import { pairOf, type RateTable } from './rate-table.ts';
 import { SAME_UNIT, type Unit, unitFactor } from './units.ts';
@@ -8,6 +9,8 @@ interface PriceBasis {
   /** Id of the currency; null for a payable. */
   readonly currency: number | null;
   readonly unit: Unit;
+  /** The period whose mean rate converts it; null or absent for the rate of a day. */
+  readonly meanOf?: MeanPeriod | null;
 }
 
 /** The requested currency and unit. Null keeps that of the price. At least one is given. */
@@ -61,7 +64,7 @@ export function outcomeOf(
     if (sameUnit) return { status: 'unchanged', reason: null, conversion: null };
     return { status: 'converted', reason: null, conversion: { unit, pair: null } };
   }
-  const pair = rates && pairOf(rates, price.currency, target.currency);
+  const pair = rates && pairOf(rates, price.currency, target.currency, price.meanOf);
   if (pair === null) return refused('no-rate');
   return { status: 'converted', reason: null, conversion: { unit, pair } };
 }

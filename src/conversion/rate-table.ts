@@ -1,7 +1,11 @@
+import type { MeanPeriod } from '../catalog/analytics.ts';
 import { NO_DAY } from './calendar.ts';
 
-/** Most days from a rate to the point that uses it: a domain rule for the ECB calendar. */
-const RATE_DAYS_BACK = 7;
+/**
+ * Most days from a rate to the point that uses it, and most days in a row without a rate in the
+ * period of a mean: a domain rule for the ECB calendar.
+ */
+export const RATE_DAYS_BACK = 7;
 
 /** The published rates of one currency, with one slot for each day from `firstDay` on. */
 export interface CurrencyRates {
@@ -42,19 +46,26 @@ export interface RatePair {
   readonly base: string;
   readonly from: CurrencyRates | null;
   readonly to: CurrencyRates | null;
+  /** The period whose mean rate converts a value; null for the rate of its day. */
+  readonly meanOf: MeanPeriod | null;
 }
 
 /**
  * The legs from one currency to another, by id. Null if the source has no rate at all of one of
  * them.
  */
-export function pairOf(table: RateTable, from: number, to: number): RatePair | null {
+export function pairOf(
+  table: RateTable,
+  from: number,
+  to: number,
+  meanOf: MeanPeriod | null = null,
+): RatePair | null {
   const legOf = (currency: number) =>
     currency === table.base.id ? null : table.currencies.get(currency);
   const fromLeg = legOf(from);
   const toLeg = legOf(to);
   if (fromLeg === undefined || toLeg === undefined) return null;
-  return { source: table.source, base: table.base.iso, from: fromLeg, to: toLeg };
+  return { source: table.source, base: table.base.iso, from: fromLeg, to: toLeg, meanOf };
 }
 
 /** A currency without any rate. */
@@ -131,68 +142,5 @@ export function currencyRates(iso: string, days: string, rates: string): Currenc
 /** The two currencies of a conversion, with or without rates; null for the base. */
 export type Legs = Pick<RatePair, 'from' | 'to'>;
 
-/** Consecutive days, both ends inclusive, that lack the same rates. */
-export interface Segment {
-  /** Days since 2000-01-01. The first segment starts at -∞, the last ends at ∞. */
-  readonly first: number;
-  readonly last: number;
-  /** The currencies without a rate for these days; empty if the pair converts. */
-  readonly lacking: readonly CurrencyRates[];
-}
-
-/** The last visited day with a rate of each leg, and of both. */
-interface LastRates {
-  from: number;
-  to: number;
-  both: number;
-}
-
-const isNear = (seen: number, day: number): boolean => day - seen <= RATE_DAYS_BACK;
-
-/** The currencies that a day lacks: both, if their rates were published on different days. */
-function lackingOn({ from, to }: Legs, seen: LastRates, day: number): readonly CurrencyRates[] {
-  if (isNear(seen.both, day)) return [];
-  const legs = [from, to].filter((each) => each !== null);
-  const lacking = legs.filter((each) => !isNear(each === from ? seen.from : seen.to, day));
-  return lacking.length > 0 ? lacking : legs;
-}
-
-const isSame = (one: readonly CurrencyRates[], other: readonly CurrencyRates[]): boolean =>
-  one.length === other.length && one.every((each) => other.includes(each));
-
-function computedSegments(pair: Legs): Segment[] {
-  const legs = [pair.from, pair.to].filter((each) => each !== null);
-  const begin = Math.min(...legs.map((each) => each.firstDay));
-  const end = Math.max(...legs.map((each) => each.lastDay)) + RATE_DAYS_BACK;
-  const segments: Segment[] = [];
-  let first = Number.NEGATIVE_INFINITY;
-  let lacking: readonly CurrencyRates[] = legs;
-  const seen: LastRates = { from: first, to: first, both: first };
-  for (let day = begin; day <= end + 1; day += 1) {
-    const [hasFrom, hasTo] = [hasRate(pair.from, day), hasRate(pair.to, day)];
-    if (hasFrom) seen.from = day;
-    if (hasTo) seen.to = day;
-    if (hasFrom && hasTo) seen.both = day;
-    const current = lackingOn(pair, seen, day);
-    if (isSame(current, lacking)) continue;
-    segments.push({ first, last: day - 1, lacking });
-    first = day;
-    lacking = current;
-  }
-  return [...segments, { first, last: Number.POSITIVE_INFINITY, lacking }];
-}
-
-/** Segments by the legs of their pairs. They are freed with their rate table. */
-const known = new WeakMap<CurrencyRates, Map<CurrencyRates | null, readonly Segment[]>>();
-
-/** All days, in segments that lack the same rates of a pair. */
-export function segmentsOf(pair: Legs): readonly Segment[] {
-  const [leg, other] = pair.from === null ? [pair.to, null] : [pair.from, pair.to];
-  // Both legs are the base: it is never converted into itself.
-  if (leg === null) return [];
-  const ofLeg = known.get(leg) ?? new Map<CurrencyRates | null, readonly Segment[]>();
-  known.set(leg, ofLeg);
-  const segments = ofLeg.get(other) ?? computedSegments(pair);
-  ofLeg.set(other, segments);
-  return segments;
-}
+/** The same, and the rates that apply to a day: those of it, or the mean of its period. */
+export type AppliedLegs = Pick<RatePair, 'from' | 'to' | 'meanOf'>;

@@ -70,8 +70,13 @@ const QUOTIENT_BITS = 80;
 const bitsOf = (value: bigint): number => value.toString(2).length;
 
 /** The double nearest to a positive fraction. */
-export function nearestDouble(value: Rational): number {
-  const { numerator, denominator } = reduced(value);
+export const nearestDouble = (value: Rational): number => quotientOf(reduced(value));
+
+/**
+ * The double nearest to a positive fraction, which may be in any terms. The quotient is cut to 80
+ * bits and then rounded, so its relative error is at most 2^-53 + 2^-79.
+ */
+export function quotientOf({ numerator, denominator }: Rational): number {
   if (numerator <= EXACT_MAX && denominator <= EXACT_MAX) {
     return Number(numerator) / Number(denominator);
   }

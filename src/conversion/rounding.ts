@@ -17,6 +17,9 @@ export interface Rounding {
 /** Six significant digits, never fewer than two decimals. */
 export const BY_RULE: Rounding = { decimals: null };
 
+/** Decimals of a shown cross rate or mean rate. Conversions never round one. */
+export const CROSS_DECIMALS = 10;
+
 const SIGNIFICANT = 6;
 const DECIMALS_LEAST = 2;
 

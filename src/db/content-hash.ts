@@ -49,7 +49,7 @@ const DIMENSION_SLUGS = [
 
 const pricesOf = (marketId: number): string => `
   select p.code, p.price_type, c.iso, u.slug, d.slug, p.name, p.short_name, p.specification,
-    p.assessment_launched_at, ${DIMENSION_SLUGS}
+    p.assessment_launched_at, coalesce(p.observes, 'day'), ${DIMENSION_SLUGS}
   from price p join unit_of_measure u on u.id = p.unit_id join product d on d.id = p.product_id
     left join currency c on c.id = p.currency_id
   where p.market_id = ${marketId} order by p.code collate "C"`;

@@ -442,6 +442,7 @@ create table price (
   trade_type_id integer,
   service_id integer,
   revision bigint default current_revision() not null,
+  observes text,
   constraint price_pkey PRIMARY KEY (id),
   constraint price_code_key UNIQUE (code),
   constraint price_code_key_key UNIQUE (code_key),
@@ -468,12 +469,15 @@ create table price (
   constraint price_code_check CHECK ((code ~ '^[!-~]{1,64}$'::text)),
   constraint price_code_key_check CHECK ((code_key <> ''::text)),
   constraint price_name_check CHECK (((name <> ''::text) AND (name !~ '[[:cntrl:]]'::text))),
+  constraint price_observes CHECK ((observes = ANY (ARRAY['day'::text, 'month-mean'::text, 'year-mean'::text]))),
   constraint price_payable_has_no_currency CHECK (((price_type = 'payable'::text) = (currency_id IS NULL))),
   constraint price_payable_is_percent CHECK (((price_type = 'payable'::text) = (unit_dimension = 'ratio'::text))),
   constraint price_price_type_check CHECK ((price_type = ANY (ARRAY['price'::text, 'payable'::text]))),
   constraint price_short_name_check CHECK ((short_name <> ''::text)),
   constraint price_specification_check CHECK ((jsonb_typeof(specification) = 'array'::text))
 );
+
+comment on column price.observes is 'What a value is: of a day, or the mean of a month or a year. Null, if never stated, is a day.';
 
 comment on table price is 'One assessed price or payable. Market, code, type, currency and unit never change; the rest is versioned.';
 
@@ -1135,12 +1139,14 @@ create table price_history (
   service_id integer,
   revision bigint not null,
   revision_to bigint not null,
+  observes text,
   constraint price_history_pkey PRIMARY KEY (id, revision),
   constraint price_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint price_assessment_launched_at_check CHECK (((assessment_launched_at >= '1800-01-01'::date) AND (assessment_launched_at <= '2199-12-31'::date))),
   constraint price_code_check CHECK ((code ~ '^[!-~]{1,64}$'::text)),
   constraint price_code_key_check CHECK ((code_key <> ''::text)),
   constraint price_history_check CHECK ((revision < revision_to)),
+  constraint price_history_observes CHECK ((observes = ANY (ARRAY['day'::text, 'month-mean'::text, 'year-mean'::text]))),
   constraint price_name_check CHECK (((name <> ''::text) AND (name !~ '[[:cntrl:]]'::text))),
   constraint price_payable_has_no_currency CHECK (((price_type = 'payable'::text) = (currency_id IS NULL))),
   constraint price_payable_is_percent CHECK (((price_type = 'payable'::text) = (unit_dimension = 'ratio'::text))),
@@ -1176,8 +1182,9 @@ AS $function$
         raise exception 'a change of price needs a revision of its own'
           using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
       end if;
-      insert into price_history (id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, revision, revision_to)
-        select id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, revision, current_revision() from superseded where revision < current_revision();
+      insert into price_history (id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, observes, revision, revision_to)
+        select id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, observes, revision, current_revision()
+          from superseded where revision < current_revision();
       return null;
     end $function$
 ;
@@ -2306,6 +2313,78 @@ comment on function note_used(text[],timestamp with time zone[]) is 'Records the
 
 revoke execute on function note_used(text[],timestamp with time zone[]) from public;
 
+CREATE OR REPLACE FUNCTION public.price_at_2(at bigint)
+ RETURNS TABLE(id integer, market_id smallint, code text, code_key text, price_type text, currency_id smallint, unit_id smallint, unit_dimension text, product_id integer, name text, short_name text, specification jsonb, assessment_launched_at date, price_category_id integer, frequency_id integer, purity_id integer, grade_id integer, capacity_id integer, cell_format_id integer, mesh_size_id integer, sub_product_id integer, feedstock_id integer, incoterm_id integer, country_id integer, region_id integer, trade_type_id integer, service_id integer, observes text, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT price.id,
+     price.market_id,
+     price.code,
+     price.code_key,
+     price.price_type,
+     price.currency_id,
+     price.unit_id,
+     price.unit_dimension,
+     price.product_id,
+     price.name,
+     price.short_name,
+     price.specification,
+     price.assessment_launched_at,
+     price.price_category_id,
+     price.frequency_id,
+     price.purity_id,
+     price.grade_id,
+     price.capacity_id,
+     price.cell_format_id,
+     price.mesh_size_id,
+     price.sub_product_id,
+     price.feedstock_id,
+     price.incoterm_id,
+     price.country_id,
+     price.region_id,
+     price.trade_type_id,
+     price.service_id,
+     COALESCE(price.observes, 'day'::text) AS "coalesce",
+     price.revision
+    FROM price
+   WHERE (price.revision <= price_at_2.at)
+ UNION ALL
+  SELECT price_history.id,
+     price_history.market_id,
+     price_history.code,
+     price_history.code_key,
+     price_history.price_type,
+     price_history.currency_id,
+     price_history.unit_id,
+     price_history.unit_dimension,
+     price_history.product_id,
+     price_history.name,
+     price_history.short_name,
+     price_history.specification,
+     price_history.assessment_launched_at,
+     price_history.price_category_id,
+     price_history.frequency_id,
+     price_history.purity_id,
+     price_history.grade_id,
+     price_history.capacity_id,
+     price_history.cell_format_id,
+     price_history.mesh_size_id,
+     price_history.sub_product_id,
+     price_history.feedstock_id,
+     price_history.incoterm_id,
+     price_history.country_id,
+     price_history.region_id,
+     price_history.trade_type_id,
+     price_history.service_id,
+     COALESCE(price_history.observes, 'day'::text) AS "coalesce",
+     price_history.revision
+    FROM price_history
+   WHERE ((price_history.revision <= price_at_2.at) AND (price_history.revision_to > price_at_2.at));
+END
+;
+
+comment on function price_at_2(bigint) is 'The rows of price at a revision. What was never stated to be a mean is of a day.';
 create schema if not exists published;
 
 comment on schema published is 'Views for readers of SQL. Their names and columns stay; new columns are appended.';

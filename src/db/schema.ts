@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
+import type { Observes } from '../catalog/analytics.ts';
 
 /** The revision that wrote a row, set by a default and triggers. */
 type Revision = ColumnType<string, never, never>;
@@ -94,6 +95,8 @@ export interface PriceRow extends PriceDimensions {
   short_name: string | null;
   specification: ColumnType<SpecificationEntry[], string, string>;
   assessment_launched_at: string | null;
+  /** What a value is. Null, if never stated, is a day. */
+  observes: Observes | null;
   revision: Revision;
 }
 

@@ -33,9 +33,13 @@ function entryOf(answer, record) {
   };
 }
 
-/** The responses of a view, with the prices in the order of choice. */
+/**
+ * The responses of a view.
+ * @returns `answers`, the responses; `entries`, their prices in the order of choice; and
+ *   `comparing`, the module that compares prices, or null without a comparison
+ */
 export async function seriesOf(view, signal) {
-  // A request of the year before the range starts at the same time.
+  // The request for the year before the range runs at the same time.
   const comparison = comparisonOf(view, signal);
   const requests = seriesRequests(view);
   const texts = await Promise.all(requests.map(({ address }) => askText(address, signal)));

@@ -1,4 +1,4 @@
-// Requests to the service. The key is in this module's memory and in a header, nowhere else.
+// Requests to the service, and the key. No other module holds it or stores it.
 
 /** The address of the service: this module is in `explorer/<edition>/`. */
 export const ROOT = new URL('../../', import.meta.url);
@@ -36,7 +36,7 @@ export function useKey(text, place) {
 
 const forgotten = [];
 
-/** Adds a listener that is called when the key is forgotten: what a reader chose goes with it. */
+/** Adds a listener that is called when the key is forgotten, to forget the choices of its reader. */
 export const onForget = (listener) => forgotten.push(listener);
 
 /** Deletes the key from memory, the tab and the device. */

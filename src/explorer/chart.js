@@ -7,10 +7,10 @@ const HEIGHT = 380;
 const HEIGHT_FURTHER = 220;
 const LABEL_GAP = 14;
 
-/** A font of a size that grows with the zoom of a chart. */
-const fontOf = (size, weight = 400) => `${weight} ${size}px system-ui, sans-serif`;
+/** The font of the page for a canvas, with a size in its pixels. */
+export const fontOf = (size, weight = 400) => `${weight} ${size}px system-ui, sans-serif`;
 
-/** Canvas pixels for each CSS pixel of a chart at its usual size. */
+/** Canvas pixels for each CSS pixel of a chart at zoom 1. */
 const pixelOf = ({ zoom = 1 }) => devicePixelRatio * zoom;
 
 /** Days between two ticks of the axis, at least one. uPlot counts 30 days for a month. */
@@ -200,7 +200,7 @@ function ringCorrected(plot, lines, places, mode) {
   ctx.restore();
 }
 
-/** The codes of the prices of an axis: all that fit, and the number of the others. */
+/** The unit of an axis with the codes of its prices: all that fit, and the number of the others. */
 function namesThatFit(ctx, unit, codes, most) {
   for (let count = codes.length; count > 0; count -= 1) {
     const others = codes.length - count;
@@ -210,7 +210,7 @@ function namesThatFit(ctx, unit, codes, most) {
   return unit;
 }
 
-/** Writes the unit of each axis above it. Of two axes each also names its prices. */
+/** Writes the unit of each axis above it. If there are two axes, each also names its prices. */
 function writeUnits(plot, lines, units, mode) {
   const { ctx, bbox } = plot;
   const pixel = pixelOf(mode);
@@ -222,7 +222,7 @@ function writeUnits(plot, lines, units, mode) {
   units.forEach((unit, place) => {
     ctx.textAlign = place === 0 ? 'left' : 'right';
     const x = place === 0 ? bbox.left - 52 * pixel : plot.ctx.canvas.width;
-    // On a narrow screen lines have numbers, which are shorter than codes.
+    // On a narrow screen lines have numbers as names, which are shorter than codes.
     const codes = lines
       .filter((line) => line.unit === unit)
       .map(({ code, text }) => (/^\d+$/.test(text) ? text : code));
@@ -235,7 +235,7 @@ function writeUnits(plot, lines, units, mode) {
 /** The width for labels beyond the last day, in pixels. */
 function labelRoom(lines) {
   const pen = document.createElement('canvas').getContext('2d');
-  pen.font = '600 12px system-ui, sans-serif';
+  pen.font = fontOf(12, 600);
   return 20 + Math.max(0, ...lines.map(({ text }) => pen.measureText(text).width));
 }
 
@@ -248,7 +248,7 @@ const faint = (colour, percent) =>
 function optionsOf(lines, units, context) {
   const { mode, width, places, listeners } = context;
   const { zoom = 1 } = mode;
-  const room = zoom * labelRoom(lines);
+  const room = zoom * context.room;
   const plotWidth = Math.max(120, width - (66 * units.length + 10) * zoom);
   const shareOfRoom = Math.min(0.6, room / plotWidth);
   return {
@@ -339,7 +339,8 @@ let charts = 0;
  * Draws lines into an element: stacked panels that share their days and their cursor.
  * @param series lines of `lineOf`, each with `stroke`, `dash` and `text`, the label at its end
  * @param mode `element`, `width`, `theme` (`ink`, `quiet`, `line`, `panel`, `band` in percent),
- *   `log`, `bands`, `labels`, `zoom` (1 by default: a multiple of all sizes), `onCursor(day)` and `onZoom({ from, to })` or `onZoom(null)`
+ *   `log`, `bands`, `labels`, `zoom` (a multiple of all sizes, 1 by default), `onCursor(day)`, and
+ *   `onZoom({ from, to })` or `onZoom(null)`
  * @returns `days`, `plots`, `moveTo(index)` and `destroy()`
  */
 export function draw(series, mode) {
@@ -362,6 +363,8 @@ export function draw(series, mode) {
     zoom: mode.onZoom,
   };
   const seconds = days.map((day) => day * DAY_S);
+  // All panels have the same room, so that their days are below each other.
+  const room = labelRoom(series);
   const plots = panelsOf(series).map((units, panel) => {
     const lines = series
       .filter(({ unit }) => units.includes(unit))
@@ -373,7 +376,7 @@ export function draw(series, mode) {
       });
     const { width } = mode;
     const height = (panel === 0 ? HEIGHT : HEIGHT_FURTHER) * (mode.zoom ?? 1);
-    const context = { mode, width, height, places, key, listeners, last: seconds.at(-1) };
+    const context = { mode, width, height, places, key, listeners, room, last: seconds.at(-1) };
     const data = [seconds, ...lines.flatMap(({ values }) => values)];
     return new uPlot(optionsOf(lines, units, context), data, mode.element);
   });

@@ -1,9 +1,9 @@
-// Lines that compare prices: the spread and the ratio of two, and the change of each from a year ago.
+// Lines that compare prices: the spread or ratio of two, and the change of each from a year ago.
 import { dateOf, dayOf, monthsFrom } from './dates.js';
 import { difference, ratio } from './decimals.js';
-import { lineOf } from './series.js';
+import { lineOf, yearBaseDaysMax } from './series.js';
 import { isPayable, NOTHING, unitText } from './texts.js';
-import { figure, html } from './ui.js';
+import { figure, html, signed } from './ui.js';
 
 /** Comparisons with two prices. */
 const OF_TWO = ['spread', 'ratio'];
@@ -11,22 +11,13 @@ const OF_TWO = ['spread', 'ratio'];
 /** Places of a shown ratio. */
 const PLACES = 4;
 
-/** Days that the base of a change from a year ago may lie before that day. */
-const BASE_DAYS = {
-  Daily: 14,
-  'Twice weekly': 14,
-  Weekly: 14,
-  Fortnightly: 20,
-  Monthly: 46,
-  Quarterly: 137,
-  Annual: 549,
-};
-
 /** True if two prices have a spread: both are in one currency and unit. */
-export const hasSpread = ([first, second]) =>
-  second !== undefined && unitText(first.record) === unitText(second.record);
+const hasSpread = ([first, second]) => unitText(first.record) === unitText(second.record);
 
-/** The first two prices of a comparison; null if it has none, with the reason. */
+/**
+ * The prices of a spread or ratio.
+ * @returns `pair`, the first two prices or null, and `why`, the reason why they have none
+ */
 export function pairOf(entries, compare) {
   if (!OF_TWO.includes(compare)) return { pair: null };
   if (entries.length < 2) return { pair: null, why: `A ${compare} needs two prices.` };
@@ -40,8 +31,10 @@ export function pairOf(entries, compare) {
 }
 
 /** The name of a comparison of two prices. */
-export const nameOfPair = ([first, second], compare) =>
-  `${compare === 'spread' ? 'Spread' : 'Ratio'}: ${first.record.code} ${compare === 'spread' ? '−' : '÷'} ${second.record.code}`;
+function nameOfPair([first, second], compare) {
+  const [name, sign] = compare === 'spread' ? ['Spread', '−'] : ['Ratio', '÷'];
+  return `${name}: ${first.record.code} ${sign} ${second.record.code}`;
+}
 
 /** The line of a comparison of two prices, on the days that both have. */
 export function lineOfPair(pair, compare) {
@@ -68,7 +61,7 @@ export function lineOfPair(pair, compare) {
 }
 
 /** The exact value of a comparison at a day, or at the newest common one. */
-export function valueOfPair([first, second], compare, date) {
+function valueOfPair([first, second], compare, date) {
   const at = date ?? newestCommon(first, second);
   const [a, b] = [first, second].map((each) => (at ? each.pointOf(at)?.mid : null));
   const text = compare === 'spread' ? difference(a, b) : ratio(a, b, PLACES);
@@ -83,15 +76,15 @@ function newestCommon({ record }, { pointOf }) {
 }
 
 /**
- * The change of each point from a year ago: in percent, of a payable in percentage points. Null
- * without an assessment about a year ago, or if that is not above zero.
+ * The change of each point from a year ago: in percent, for a payable in percentage points. Null
+ * without an assessment about a year ago, or if the value of that is not above zero.
  * @param before the points of the year before those of the record
  */
 function yearChanges(record, before) {
   const known = [...before, ...record.series]
     .filter(({ mid }) => mid !== null)
     .map(({ date, mid }) => ({ day: dayOf(date), mid }));
-  const most = BASE_DAYS[record.frequency?.name] ?? 46;
+  const most = yearBaseDaysMax(record.frequency?.name);
   let next = 0;
   return record.series.map(({ date, mid }) => {
     const target = monthsFrom(dayOf(date), -12);
@@ -112,7 +105,8 @@ export function lineOfYear(line, record, before) {
 }
 
 /** The first day of the points that changes from a year ago need. */
-export const yearBefore = (from) => dateOf(monthsFrom(dayOf(from), -12) - 46);
+export const yearBefore = (from) =>
+  dateOf(monthsFrom(dayOf(from), -12) - yearBaseDaysMax('Annual'));
 
 /** The changes from a year ago by record: each move of the cursor reads them. */
 const years = new WeakMap();
@@ -124,8 +118,7 @@ export function yearText({ record, before }, point) {
   const line = years.get(record);
   const value = line.mid[line.days.indexOf(dayOf(point.date))];
   if (value === null || value === undefined) return null;
-  const sign = value > 0 ? '+' : '';
-  return `${sign}${value.toFixed(1).replace('-', '−')} ${line.unit}`;
+  return `${signed(value.toFixed(1)).text} ${line.unit}`;
 }
 
 /** The spread or ratio of the first two prices at the cursor, or the newest one. */
@@ -140,9 +133,9 @@ export const PairRow = ({ pair, compare, date: chosen }) => {
       </td>
       <th scope="row" class="wide">${nameOfPair(pair, compare)}</th>
       <td class="code"></td>
-      <td></td>
+      <td class="number"></td>
       <td class="number strong">${text === null ? NOTHING : figure(text)}</td>
-      <td></td>
+      <td class="number"></td>
       <td class="unit">${compare === 'spread' && unitText(pair[0].record)}</td>
       <td class="date">${date ?? NOTHING}</td>
       <td class="remove"></td>

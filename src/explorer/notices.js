@@ -105,7 +105,7 @@ export const PastNote = ({ asOf, back }) => html`
 export const SampleMark = ({ record, among }) =>
   isSample(record) && !among.every(isSample) && html`<span class="mark">sample</span>`;
 
-/** What the records themselves have to say: that they, or their exchange rates, are invented. */
+/** Remarks on sample prices and sample exchange rates, which are invented. */
 function sampleRemarks(records) {
   const remarks = [];
   if (records.some(isSample)) {
@@ -134,7 +134,7 @@ const warningRemarks = (warnings) =>
   }));
 
 /**
- * Remarks on one line until they are opened: the line names each of them, as far as it fits.
+ * Remarks on one line until they are opened. The line has the titles that fit.
  * @param records the shown records
  * @param warnings the warnings of the response
  */

@@ -44,6 +44,13 @@ export function oldAge(date, frequency, until) {
   return days > (OLD_DAYS[frequency] ?? Number.POSITIVE_INFINITY) ? days : null;
 }
 
+/** Days that the base of a change may lie before the day that its span names: a few holidays. */
+export const BASE_DAYS_MAX = 14;
+
+/** Days that the base of a change may lie before the day a year ago: an interval of the price. */
+export const yearBaseDaysMax = (frequency) =>
+  Math.max(BASE_DAYS_MAX, RHYTHMS[frequency]?.most ?? RHYTHMS.Monthly.most);
+
 /** The frequency of the points of an average. */
 const OF_PERIOD = { week: 'Weekly', month: 'Monthly', quarter: 'Quarterly', year: 'Annual' };
 

@@ -3,6 +3,12 @@
 /** `1 price`, `2 prices`. */
 export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
+/** `priceCategories` → `Price categories`. */
+export const titleOf = (member) => {
+  const words = member.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
 /** The currency and unit of numbers: `USD/t`, `%`. */
 export function unitText({ currency, unitOfMeasure }) {
   const unit = unitOfMeasure?.symbol ?? unitOfMeasure?.name ?? '';

@@ -1,7 +1,7 @@
 // Base of every component: Preact, with templates instead of a build step.
 
 import { dayOf, monthsFrom, today } from './dates.js';
-import { oldAge } from './series.js';
+import { BASE_DAYS_MAX, oldAge } from './series.js';
 import { counted, NOTHING } from './texts.js';
 import htm from './vendor/htm.js';
 import { Component, createElement } from './vendor/preact.js';
@@ -50,10 +50,10 @@ export class Later extends Component {
   }
 }
 
-/** Whether a media query holds, for components that are laid out anew when it changes. */
+/** Media query of a phone. */
 const PHONE = matchMedia('(max-width: 560px)');
 
-/** A component with `state.isPhone`, true on a narrow screen. */
+/** A component with `state.isPhone`. It renders again when the screen becomes narrow or wide. */
 export class Fitted extends Component {
   state = { isPhone: PHONE.matches };
 
@@ -67,6 +67,34 @@ export class Fitted extends Component {
     PHONE.removeEventListener('change', this.fit);
   }
 }
+
+/**
+ * A table in a region that scrolls, also by the keyboard.
+ * @param name the accessible name of the region
+ * @param kind class names of the table; `stack` makes each row a block on a phone
+ * @param heads titles of the columns, each with its class names
+ */
+export const ScrollTable = ({ name, kind, heads, isTall = false, children }) => html`
+  <div class=${classes('scroll', isTall && 'tall')} tabindex="0" role="region" aria-label=${name}>
+    <table class=${kind}>
+      <thead>
+        <tr>${heads.map(([title, its]) => html`<th scope="col" class=${its}>${title}</th>`)}</tr>
+      </thead>
+      <tbody>${children}</tbody>
+    </table>
+  </div>
+`;
+
+/** A column title for screen readers only. */
+export const hiddenTitle = (text) => html`<span class="hidden">${text}</span>`;
+
+/** Controls that are folded on a narrow screen. The summary names those in use. */
+export const Fold = ({ title, inUse, children }) => html`
+  <details class="fold">
+    <summary>${title}${inUse && html`: <span class="quiet">${inUse}</span>`}</summary>
+    ${children}
+  </details>
+`;
 
 const GROUPED = /^-?\d{4,}(?=\.|$)/;
 
@@ -108,8 +136,8 @@ export function Day({ date, frequency, asOf }) {
 export const Kind = ({ record }) =>
   record.priceCategory && html`<span class="kind">${record.priceCategory.name}</span>`;
 
-/** A change with its sign. A zero has neither sign nor colour. */
-function signed(text) {
+/** A change with its sign, and the class name of its colour. A zero has neither. */
+export function signed(text) {
   if (/^-?[0.]+$/.test(text)) return { text: text.replace('-', ''), kind: '' };
   return text.startsWith('-')
     ? { text: text.replace('-', '−'), kind: 'down' }
@@ -119,16 +147,13 @@ function signed(text) {
 /** Months of the spans that lists name. */
 const MONTHS = { month: 1, year: 12 };
 
-/** Days that the base of a change may lie before the day that its span names: a few holidays. */
-const BASE_DAYS_MAX = 14;
-
 /** True if the base of a change is much earlier than its span says, as of a quarterly price. */
 const isFar = (latest, { baseDate }, span) =>
   monthsFrom(dayOf(latest.date), -MONTHS[span]) - dayOf(baseDate) > BASE_DAYS_MAX;
 
 /**
  * A change with its sign: in percent with one decimal, for a payable in percentage points with
- * all digits. The base day is shown where it is not about the span back.
+ * all digits. The base day is shown if it is much earlier than the span says.
  * @param summary the summary of a record
  * @param span `month` or `year`; with `isDated` any span, always with its base day
  */

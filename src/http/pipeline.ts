@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import type { Config } from '../config/config.ts';
+import { scopeClaimsOf } from '../config/scope-claims.ts';
 import type { Client } from '../db/client.ts';
 import type { MinRevisionCheck } from '../db/min-revision.ts';
 import type { NewestRevision } from '../db/newest-revision.ts';
 import type { Limits } from '../limits/limits.ts';
 import { BodyStream } from '../std/body-stream.ts';
 import type { HeldBytes } from '../std/held-bytes.ts';
-import { scopeClaimsOf } from '../std/scope-claims.ts';
 import { isWaiting, RequestContext } from './context.ts';
 import { allowOrigins, openPreflights, originsOf, varyByOrigin } from './cors.ts';
 import { type AuthSettings, basicChallenge, CredentialChecks, warnOfExpiry } from './hooks/auth.ts';

@@ -4,14 +4,36 @@
  * requests there are.
  */
 
-/** Longest slice, in milliseconds. */
+/** Longest slice, in milliseconds. Slices of one turn share it. */
 const SLICE_MS = 4;
+
+/** Length of a slice, in milliseconds, if others have used up the time of the turn. */
+const LATE_SLICE_MS = 1;
+
+/** A turn of the event loop in which slices run. */
+interface Turn {
+  readonly begun: number;
+}
+
+let current: Turn | null = null;
+
+/** Begins the turn of the slices that run before the next immediates. */
+function beginTurn(): Turn {
+  const begun: Turn = { begun: performance.now() };
+  current = begun;
+  setImmediate(() => {
+    // A resumed slice may have begun the next turn.
+    if (current === begun) current = null;
+  });
+  return begun;
+}
 
 const resumes: (() => void)[] = [];
 
 function resumeOne(): void {
   const resume = resumes.shift();
   if (resumes.length > 0) setImmediate(resumeOne);
+  beginTurn();
   resume?.();
 }
 
@@ -22,16 +44,24 @@ export const turn = (): Promise<void> =>
     if (resumes.length === 1) setImmediate(resumeOne);
   });
 
-/** The current slice of some work. Its time starts with its construction. */
+/**
+ * The current slice of some work. Its time starts with its construction. Many requests may arrive
+ * in one turn: the first takes its slice, and each other a short one, which is enough for a short
+ * request.
+ */
 export class Slice {
+  #turn = current ?? beginTurn();
   #begun = performance.now();
 
   get isOver(): boolean {
-    return performance.now() - this.#begun >= SLICE_MS;
+    const now = performance.now();
+    const own = now - this.#begun;
+    return own >= SLICE_MS || (own >= LATE_SLICE_MS && now - this.#turn.begun >= SLICE_MS);
   }
 
   /** Restarts the time, after a wait for something else. */
   restart(): void {
+    this.#turn = current ?? beginTurn();
     this.#begun = performance.now();
   }
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { principalOf, type TokenRules } from '../../src/auth/tokens/tokens.ts';
+import { scopeClaimsOf } from '../../src/config/scope-claims.ts';
 import { Problem } from '../../src/errors.ts';
-import { scopeClaimsOf } from '../../src/std/scope-claims.ts';
 import { recordFigures } from '../support/run/faults.ts';
 
 const NOW = 1_800_000_000;

@@ -232,29 +232,58 @@ t.test('long work gives the event loop back', async (t) => {
   }
 });
 
-t.test('an answer from the book ends with its request', async (t) => {
-  const twins = await bulkTwins(t);
-  const { book, database } = twins;
-  await fill(twins);
+/** All prices of the market in the book, for `contentsOfAll` with a signal. */
+async function recordsIn({ book, database }: Twins, signal: AbortSignal) {
   const check = bodyCheckOf(BULK_MARKET, schemasOf(BULK_MARKET, requestSchemasOf(LIMITS)));
   const plan = planOf(BULK_MARKET, check, { options: ALL.options });
   const reader = await book.open(plan, await database.client.link.newestRevision());
   if (reader === null) throw new Error('the market is not in the book');
   const references = await reader.references();
   const prices = (await reader.select(plan)).map((price) => ({ price, outcome: null }));
-  const request = new AbortController();
-  const work = { signal: request.signal, hold: () => true, holdMax: 0 };
+  const work = { signal, hold: () => true, holdMax: 0 };
   const targets = { currency: null, unit: null };
   const context = { plan, reader, references, targets, wideCellsMax: 0, work };
+  return contentsOfAll(context, prices);
+}
+
+t.test('records from the book give the event loop back between them', async (t) => {
+  const twins = await bulkTwins(t);
+  await fill(twins);
+  const records = await recordsIn(twins, new AbortController().signal);
+  let [isOver, turns, written] = [false, 0, 0];
+  const countTurn = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(countTurn);
+  };
+  // Each read of the clock takes a millisecond: slices end by their records, on any machine.
+  let nowMs = performance.now();
+  t.intercept(performance, 'now', {
+    value: () => {
+      nowMs += 1;
+      return nowMs;
+    },
+  });
+  setImmediate(countTurn);
+  for await (const { points } of records) written += points?.length === SIZE.points ? 1 : 0;
+  isOver = true;
+  t.equal(written, SIZE.prices);
+  t.ok(turns >= SIZE.prices / 6, `${turns} turns between ${written} records`);
+});
+
+t.test('an answer from the book ends with its request', async (t) => {
+  const twins = await bulkTwins(t);
+  await fill(twins);
+  const request = new AbortController();
+  const records = await recordsIn(twins, request.signal);
   let written = 0;
   const write = async (): Promise<void> => {
-    for await (const { points } of contentsOfAll(context, prices)) {
+    for await (const { points } of records) {
       written += points?.length === SIZE.points ? 1 : 0;
       if (written === 1) request.abort(new ClientDisconnected());
     }
   };
   await t.rejects(write(), { name: 'ClientGone' });
-  t.ok(written < prices.length / 2, `${written} of ${prices.length} prices were written`);
+  t.ok(written < SIZE.prices / 2, `${written} of ${SIZE.prices} prices were written`);
 });
 
 t.test('the editions stay within their budget', async (t) => {

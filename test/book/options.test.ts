@@ -3,12 +3,19 @@ import { FORMATS } from '../../src/contract/schemas/formats.ts';
 import { requestSchemasOf } from '../../src/contract/schemas/market.ts';
 import type { OptionName } from '../../src/contract/schemas/options.ts';
 import { testDatabase } from '../support/database/database.ts';
+import { inRevision } from '../support/database/minimal-data.ts';
 import { answerOf, fill, twinsOn } from './support.ts';
 
 const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 1_000 };
 
 const { options } = requestSchemasOf(LIMITS);
-const twins = await twinsOn(t, await testDatabase(t, { seeded: true }));
+const database = await testDatabase(t, { seeded: true });
+// The samples are values of days, which every value of `rates` converts equally.
+await inRevision(
+  database.pool,
+  "update price set observes = 'month-mean' where code in ('CP-NI-0003', 'CP-NI-0004')",
+);
+const twins = await twinsOn(t, database);
 await fill(twins);
 
 /** Nickel, with a warning for a region that no price has. */
@@ -49,6 +56,10 @@ const VALUES: Readonly<Record<OptionName, readonly object[]>> = {
   layout: [{ layout: 'wide' }, { layout: 'long' }],
   warnings: [{ warnings: 'row' }, { warnings: 'header' }],
   movingAverage: [{ movingAverage: 5 }, { movingAverage: 20 }],
+  rates: [
+    { currency: 'EUR', rates: 'period-mean' },
+    { currency: 'EUR', rates: 'day' },
+  ],
 };
 
 /** `strict` refuses instead of changing an answer; the revision is the newest one. */

@@ -123,55 +123,62 @@ export async function answerOf(
   return { status: statusCode, said, body, headers };
 }
 
+const PRICE = '(select id from price where random() >= 0 order by md5(code || $1) limit 1)';
+const DATES =
+  '(select date from series where price_id = $PRICE order by md5(date::text || $1) limit 3)';
+
+/** Changes of every kind. `$1` is a random text. */
+const STATEMENTS: readonly string[] = [
+  // Corrections, among them to a negative value and to one that needs a wide number.
+  `update series set mid = mid + 1, high = high + 2, corrections = corrections + 1
+    where price_id = ${PRICE} and date in ${DATES}`,
+  `update series set low = null, mid = -12.5, high = null, corrections = corrections + 1
+    where price_id = ${PRICE} and date in ${DATES}`,
+  `update series set low = null, mid = 98765432109.1234, high = null
+    where price_id = ${PRICE} and date in ${DATES}`,
+  // New points: a new day, and days long before.
+  `insert into series (price_id, date, mid, published_at)
+    select ${PRICE}, (select max(date) + 1 from series where date < current_date), 7.25,
+      '2026-01-05T16:00:00.123456Z'
+    on conflict do nothing`,
+  `insert into series (price_id, date, mid, published_at)
+    select ${PRICE}, date '1999-01-31' + 31 * n, n, '2000-01-01Z' from generate_series(1, 40) as n
+    on conflict do nothing`,
+  // Withdrawals: some points, all points of a price, a price.
+  `delete from series where price_id = ${PRICE} and date in ${DATES}`,
+  `delete from series where price_id = ${PRICE}`,
+  `update price set name = name || '!', short_name = null where id = ${PRICE}`,
+  `update price set specification = '[{"name": "VAT", "value": "Included", "order": 1}]'
+    where id = ${PRICE}`,
+  // Means of months and years, which are converted at rates of their own.
+  `update price set observes = 'month-mean' where id = ${PRICE}`,
+  `update price set observes = 'year-mean' where product_id =
+    (select product_id from price where id = ${PRICE})`,
+  // Reference data, which records show and filters take.
+  `update product set name = name || '.', match_key = match_key || '.'
+    where id = (select product_id from price where id = ${PRICE})`,
+  `update dimension_value set name = name || '\u00e9'
+    where id = (select price_category_id from price where id = ${PRICE})`,
+  "update currency set symbol = symbol || '*' where iso = 'USD'",
+  "update unit_of_measure set symbol = symbol || '*' where slug = 'kilogram'",
+  // Rates.
+  `update fx_rate set rate = trim_scale(rate + 0.0001) where source = 'SAMPLE'
+    and date in (select date from fx_rate where source = 'SAMPLE'
+      order by md5(date::text || $1) limit 5)`,
+  "delete from fx_rate where source = 'SAMPLE' and date between '2026-01-10' and '2026-01-12'",
+  // Rates that end, and a hole in those of all currencies.
+  `delete from fx_rate where source = 'SAMPLE' and date > '2026-05-01'
+    and currency_id = (select id from currency where iso = 'CNY')`,
+  "delete from fx_rate where source = 'SAMPLE' and date between '2025-11-03' and '2025-11-27'",
+];
+
 /** Random changes of every kind that a person could make by SQL; each is one commit. */
 export function disturber(random: () => number) {
   const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T;
-  const price = '(select id from price where random() >= 0 order by md5(code || $1) limit 1)';
-  const dates =
-    '(select date from series where price_id = $PRICE order by md5(date::text || $1) limit 3)';
-  const statements: readonly string[] = [
-    // Corrections, among them to a negative value and to one that needs a wide number.
-    `update series set mid = mid + 1, high = high + 2, corrections = corrections + 1
-      where price_id = ${price} and date in ${dates}`,
-    `update series set low = null, mid = -12.5, high = null, corrections = corrections + 1
-      where price_id = ${price} and date in ${dates}`,
-    `update series set low = null, mid = 98765432109.1234, high = null
-      where price_id = ${price} and date in ${dates}`,
-    // New points: a new day, and days long before.
-    `insert into series (price_id, date, mid, published_at)
-      select ${price}, (select max(date) + 1 from series where date < current_date), 7.25,
-        '2026-01-05T16:00:00.123456Z'
-      on conflict do nothing`,
-    `insert into series (price_id, date, mid, published_at)
-      select ${price}, date '1999-01-31' + 31 * n, n, '2000-01-01Z' from generate_series(1, 40) as n
-      on conflict do nothing`,
-    // Withdrawals: some points, all points of a price, a price.
-    `delete from series where price_id = ${price} and date in ${dates}`,
-    `delete from series where price_id = ${price}`,
-    `update price set name = name || '!', short_name = null where id = ${price}`,
-    `update price set specification = '[{"name": "VAT", "value": "Included", "order": 1}]'
-      where id = ${price}`,
-    // Reference data, which records show and filters take.
-    `update product set name = name || '.', match_key = match_key || '.'
-      where id = (select product_id from price where id = ${price})`,
-    `update dimension_value set name = name || '\u00e9'
-      where id = (select price_category_id from price where id = ${price})`,
-    "update currency set symbol = symbol || '*' where iso = 'USD'",
-    "update unit_of_measure set symbol = symbol || '*' where slug = 'kilogram'",
-    // Rates.
-    `update fx_rate set rate = trim_scale(rate + 0.0001) where source = 'SAMPLE'
-      and date in (select date from fx_rate where source = 'SAMPLE'
-        order by md5(date::text || $1) limit 5)`,
-    "delete from fx_rate where source = 'SAMPLE' and date between '2026-01-10' and '2026-01-12'",
-    // Rates that end, and a hole in those of all currencies.
-    `delete from fx_rate where source = 'SAMPLE' and date > '2026-05-01'
-      and currency_id = (select id from currency where iso = 'CNY')`,
-    "delete from fx_rate where source = 'SAMPLE' and date between '2025-11-03' and '2025-11-27'",
-  ];
   return async (pool: pg.Pool): Promise<void> => {
     const seed = String(random());
     for (;;) {
-      const statement = pick(statements).replaceAll('$PRICE', price);
+      const statement = pick(STATEMENTS).replaceAll('$PRICE', PRICE);
       const changed = await inTransaction(pool, (client) => attempt(client, statement, seed)).catch(
         (error: Error) => {
           // The statement found nothing to do, or broke a rule of the tables: another one, then.

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { NO_DAY } from '../../src/conversion/calendar.ts';
-import { pairOf, rateDay, segmentsOf } from '../../src/conversion/rate-table.ts';
+import { segmentsOf } from '../../src/conversion/rate-segments.ts';
+import { pairOf, rateDay } from '../../src/conversion/rate-table.ts';
 import { dayText } from '../../src/std/days.ts';
 import { CURRENCY, type Iso, ratesOf } from './support.ts';
 

@@ -64,6 +64,7 @@ const CHANGES: Readonly<Record<string, string>> = {
   "update price set short_name = 'Short'": 'aluminium',
   [`update price set specification = '[{"name": "a", "value": "b", "order": 1}]'`]: 'aluminium',
   "update price set assessment_launched_at = '2001-02-03'": 'aluminium',
+  "update price set observes = 'month-mean'": 'aluminium',
   [`update price set product_id =
     (select max(id) from product where market_id = price.market_id)`]: 'aluminium',
   "update product set alias = 'other' where slug = 'briq'": 'reference',

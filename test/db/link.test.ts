@@ -372,6 +372,7 @@ t.test('a standby that lacks commits takes the address, and is promoted', async 
     alone.commits.length = 0;
     await second.query('select pg_promote()');
     await until('the link listens', () => alone.commits.includes(null));
+    t.ok(alone.client.link.queues.isCatchingUp, 'its slow start is no overload');
     const number = await commit(second, 'Written after a promotion');
     await until('the commit is reported', () => alone.commits.includes(String(number)));
   });

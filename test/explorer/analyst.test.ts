@@ -277,6 +277,43 @@ t.test(
   },
 );
 
+t.test('on a phone the filters of a market are one line until they are opened', async (t) => {
+  const { page, show } = await explorer.open(t, { viewport: { width: 390, height: 844 } });
+  await show('market=nickel&regions=Europe');
+  const filters = page.locator('.filters');
+  const box = await filters.boundingBox();
+  t.ok(Number(box?.height) <= 64, `${box?.height} px`);
+  t.equal(words(await filters.innerText()), 'Filters: Europe');
+  const first = await page.locator('.list tbody tr').first().boundingBox();
+  t.ok(Number(first?.y) + Number(first?.height) <= 844, 'a price is on the screen');
+  await unfold(page);
+  await page.locator('summary', { hasText: 'Regions' }).waitFor();
+  t.ok(await page.getByLabel('Europe').isVisible(), 'a filter in use is open');
+  await filters.getByRole('button', { name: 'Clear' }).click();
+  await page.waitForURL(/#market=nickel$/);
+});
+
+t.test('on a phone no line break divides a day or an instant', async (t) => {
+  const { page, show } = await explorer.open(t, { viewport: { width: 390, height: 844 } });
+  const divided = `[...document.querySelectorAll('.day')].map((each) =>
+    [each.textContent, each.getClientRects().length])`;
+  for (const view of [
+    'price=nickel/CP-NI-0001&price=nickel/CP-NI-0003&currency=EUR&average=month',
+    'code=CP-NI-0003&market=nickel',
+    'price=nickel/CP-NI-0001&from=1999-01-01&to=1999-02-01',
+  ]) {
+    await show(view);
+    const days = (await page.evaluate(divided)) as [string, number][];
+    t.ok(days.length > 1, view);
+    t.same([...new Set(days.map(([, lines]) => lines))], [1], view);
+  }
+  await show('price=nickel/CP-NI-0001&currency=EUR');
+  const texts = await page.locator('.points tbody tr').first().locator('.day').allInnerTexts();
+  t.equal(texts.length, 2);
+  t.match(texts[0], /^2026-06-\d\d$/);
+  t.match(texts[1], /^2026-06-30T\d\d:\d\d:\d\dZ$/);
+});
+
 t.test('no column of a table is cut on a phone', async (t) => {
   const visit = await explorer.open(t, { viewport: { width: 390, height: 844 } });
   const cut = async (name: string, page: Page): Promise<void> => {

@@ -32,7 +32,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await walk(explorer, visit, async (name, page) => {
       t.same(await brokenRules(page), [], name);
     });
-    for (const path of ['docs/problems']) {
+    for (const path of ['docs/problems', 'help/explorer', 'help/formats', 'help/conversion']) {
       await visit.page.goto(`${explorer.address}/${path}`);
       t.same(await brokenRules(visit.page), [], path);
     }

@@ -131,7 +131,7 @@ t.test('the shown request has the numbers of the table', async (t) => {
   t.same(shown, rows.reverse());
 });
 
-const RECIPES = new URL('../../src/explorer/recipes.js', import.meta.url).href;
+const RECIPES = new URL('../../src/explorer/take-away/recipes.js', import.meta.url).href;
 
 /** The command of each program, which runs as it was copied, with the key in the environment. */
 const RUNS = [

@@ -30,6 +30,7 @@ const MEMBERS = [
   'unitOfMeasure',
   'currency',
   'priceType',
+  'observes',
   'series',
 ];
 

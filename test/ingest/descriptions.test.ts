@@ -1,4 +1,5 @@
 import t from 'tap';
+import { undoBatch } from './ledger/undo-support.ts';
 import {
   CORRECTING,
   errorsOf,
@@ -38,6 +39,37 @@ t.test('a description changes only with permission, and its past is kept', async
   ]);
   const { rows } = await pool.query('select name from price_history');
   t.strictSame(rows, [{ name: 'Nickel cathode, premium "full plate"' }]);
+});
+
+t.test('what the values are is stated in either format, a day if nothing is', async (t) => {
+  const { client, pool } = await loadingDatabase(t);
+  const header =
+    'code,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure,observes';
+  const price = (code: string, observes: string) =>
+    `${code},nickel,Nickel,Nickel briquette,Spot,Price,Monthly,USD,tonne,${observes}`;
+  const rows = [price('XX-O-1', 'month-mean'), price('XX-O-2', ''), price('XX-O-3', 'day')];
+  t.match(await loadText(t, client, 'csv', [header, ...rows].join('\n')), { status: 'applied' });
+  const stated = async () => {
+    const { rows } = await pool.query(
+      "select observes from price where code like 'XX-O-%' order by code",
+    );
+    return rows.map(({ observes }) => observes);
+  };
+  t.strictSame(await stated(), ['month-mean', 'day', 'day']);
+  const wrong = await loadText(t, client, 'csv', [header, price('XX-O-4', 'month')].join('\n'));
+  t.strictSame(errorsOf(wrong), [[2, 'observes', 'unknown_value']]);
+  const change = '{"price": {"code": "XX-O-2", "observes": "year-mean"}}';
+  t.strictSame(errorsOf(await loadText(t, client, 'ndjson', change)), [
+    [1, 'observes', 'correction_not_allowed'],
+  ]);
+  const changed = await loadText(t, client, 'ndjson', change, CORRECTING);
+  t.match(changed, {
+    status: 'applied',
+    preview: { changedPrices: { shown: [{ before: 'day', after: 'year-mean' }] } },
+  });
+  t.strictSame(await stated(), ['month-mean', 'year-mean', 'day']);
+  await undoBatch(client, changed.batch);
+  t.strictSame(await stated(), ['month-mean', 'day', 'day'], 'an undo brings the old one back');
 });
 
 t.test(

@@ -209,6 +209,37 @@ t.test('points that arrive in any order are in the order of their days', async (
   client.release(true);
 });
 
+t.test('points in another order are sorted price by price, and others run between', async (t) => {
+  const { pool } = await testDatabase(t);
+  const prices = 60;
+  const rows = `select price, date '2024-01-01' - day, null::numeric, 1::numeric, null::numeric,
+      now(), 0::integer
+    from generate_series(1, ${prices}) as price, generate_series(1, 3) as day`;
+  const client = await pool.connect();
+  const reader = new SeriesReader();
+  for await (const chunk of client.query(copyTo(`copy (${rows}) to stdout (format binary)`)))
+    reader.push(chunk);
+  client.release();
+  let [isOver, turns] = [false, 0];
+  const countTurn = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(countTurn);
+  };
+  // Each read of the clock takes a millisecond: slices end by their prices, on any machine.
+  let nowMs = performance.now();
+  t.intercept(performance, 'now', {
+    value: () => {
+      nowMs += 1;
+      return nowMs;
+    },
+  });
+  setImmediate(countTurn);
+  const series = await reader.end();
+  isOver = true;
+  t.equal(series.size, prices);
+  t.ok(turns >= prices / 6, `${turns} turns for ${prices} prices`);
+});
+
 t.test('a series that was cut off on its way is an error, never a shorter series', async (t) => {
   const { pool } = await testDatabase(t);
   await writeMinimalData(pool);
@@ -223,13 +254,14 @@ t.test('a series that was cut off on its way is an error, never a shorter series
   for (let length = 0; length < bytes.length; length += 1) {
     const reader = new SeriesReader();
     reader.push(bytes.subarray(0, length));
-    t.throws(() => reader.end(), `${length} of ${bytes.length} bytes`);
+    await t.rejects(reader.end(), `${length} of ${bytes.length} bytes`);
     reader.push(bytes.subarray(length));
-    t.same([...(reader.end().get(1)?.day ?? [])], [8_766, 8_767, 8_768], 'later it is whole');
+    const whole = await reader.end();
+    t.same([...(whole.get(1)?.day ?? [])], [8_766, 8_767, 8_768], 'later it is whole');
   }
   const reader = new SeriesReader();
   for (const byte of bytes) reader.push(Buffer.of(byte));
-  t.equal(reader.end().get(1)?.length, 3);
+  t.equal((await reader.end()).get(1)?.length, 3);
 });
 
 t.test('a value that no column may hold is refused, not rounded', async (t) => {

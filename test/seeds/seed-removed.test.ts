@@ -113,6 +113,7 @@ t.test('it is refused, and changes nothing, while later batches depend on a samp
   t.match(await run('3'), { code: 0 });
   const dry = await run('--samples', '--dry-run');
   t.match(dry, { code: 0, stdout: /Prices removed: \d+\n[\s\S]*A dry run; nothing was changed/ });
+  t.equal(dry.stdout.match(/A dry run/g)?.length, 1, 'once, for both batches');
   const applied = JSON.parse((await run('--samples', '--json')).stdout);
   t.match(applied.undone, [
     { status: 'applied', undoes: 2 },

@@ -33,6 +33,30 @@ t.test('work runs until its slice is over, and then yields to other work', async
   t.ok(isFresh);
 });
 
+t.test('work that begins in one turn shares its time', async (t) => {
+  // Each read of the clock takes a quarter of a millisecond.
+  let nowMs = performance.now();
+  t.intercept(performance, 'now', {
+    value: () => {
+      nowMs += 0.25;
+      return nowMs;
+    },
+  });
+  await immediate();
+  const lengthOf = (): number => {
+    const begun = nowMs;
+    for (const slice = new Slice(); !slice.isOver; );
+    return nowMs - begun;
+  };
+  const first = lengthOf();
+  const others = Array.from({ length: 9 }, lengthOf);
+  t.ok(first >= 4, `${first} ms for the first`);
+  t.ok(Math.max(...others) < 2, `${others.join(', ')} ms for the others`);
+  t.ok(Math.min(...others) >= 1, 'a short request needs no second turn');
+  await immediate();
+  t.ok(lengthOf() >= 4, 'the time starts again with the next turn');
+});
+
 t.test('a long list is mapped in order, and others run meanwhile', async (t) => {
   let others = 0;
   const ticking = setInterval(() => {

@@ -1,5 +1,4 @@
 import { type JsonError, parseJson } from '../../std/json.ts';
-import type { ScopeClaim } from '../../std/scope-claims.ts';
 import type { Principal } from '../credentials.ts';
 import { expiredToken, invalidToken } from '../refusals.ts';
 
@@ -76,6 +75,13 @@ export function headerOf(token: string, allowed: readonly Algorithm[]): TokenHea
   }
   if (kid !== undefined && typeof kid !== 'string') return reject('kid is not a text');
   return { alg, kid };
+}
+
+/** A claim of a token that names scopes. */
+export interface ScopeClaim {
+  readonly name: string;
+  /** Text before each scope, such as the identifier of a resource server; empty without one. */
+  readonly prefix: string;
 }
 
 /** Rules for the claims of a token. */

@@ -144,13 +144,15 @@ function undoLines(preview: UndoPreview): string[] {
   return lines.length > 0 ? lines : ['The batch changed nothing.'];
 }
 
-function printUndone({ status, batch, undoes, revision }: UndoReport): void {
-  if (status === 'previewed') {
-    printLines('A dry run; nothing was changed.');
-    return;
+/** Prints a line for each undone batch, or one line for a dry run of all. */
+function printUndone(reports: readonly UndoReport[]): void {
+  for (const { status, batch, undoes, revision } of reports) {
+    if (status === 'previewed') continue;
+    const facts = [`batch ${batch}`, ...(revision === null ? [] : [`revision ${revision}`])];
+    printLines(`Batch ${undoes} is undone (${facts.join(', ')}).`);
   }
-  const facts = [`batch ${batch}`, ...(revision === null ? [] : [`revision ${revision}`])];
-  printLines(`Batch ${undoes} is undone (${facts.join(', ')}).`);
+  if (reports.some(({ status }) => status === 'previewed'))
+    printLines('A dry run; nothing was changed.');
 }
 
 interface UndoOptions extends TakingOptions {
@@ -197,7 +199,7 @@ Examples:
       });
       return {
         data: batch === null ? { undone: reports } : reports[0],
-        print: () => reports.forEach(printUndone),
+        print: () => printUndone(reports),
       };
     } catch (error) {
       if (!(error instanceof UndoRefusal) || !options.json) throw error;

@@ -190,6 +190,11 @@ const getPrices: Tool = {
     ),
     currency: Type.Optional(Type.String({ description: 'ISO 4217, converts' })),
     unitOfMeasure: Type.Optional(Type.String({ description: 'Such as lb, converts' })),
+    rates: Type.Optional(
+      word(['day', 'period-mean'], {
+        description: 'Rates of prices that observe a mean: period-mean is right; default day',
+      }),
+    ),
     aggregate: Type.Optional(
       Type.String({
         pattern: AGGREGATE,

@@ -13,6 +13,7 @@ import {
   ref,
   Specification,
   textOrNull,
+  ValuesObserve,
   Warning,
   word,
 } from './components.ts';
@@ -131,6 +132,7 @@ const PriceState = open(
     specification: ref(Specification),
     assessmentLaunchedAt: ref(AssessmentLaunchedAt),
     ...anyPriceReferences,
+    observes: ref(ValuesObserve),
   },
   {
     $id: 'PriceState',

@@ -1,4 +1,5 @@
 import Type, { type TSchema } from 'typebox';
+import { OBSERVES } from '../../catalog/analytics.ts';
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 import { WARNINGS } from '../../errors.ts';
 
@@ -136,6 +137,14 @@ export const anyPriceReferences = priceReferences(
     Object.entries(DIMENSION_FIELDS).map(([field, schema]) => [field, Type.Optional(ref(schema))]),
   ),
 );
+
+/** What the values of a price are. */
+export const ValuesObserve = openWord(OBSERVES, {
+  $id: 'Observes',
+  description:
+    'What a value is: that of a `day`, or the mean of the month or year of its date ' +
+    '(`month-mean`, `year-mean`)',
+});
 
 export const AssessmentLaunchedAt = nullable(Day('First day of the assessment'), {
   $id: 'AssessmentLaunchedAt',
@@ -341,6 +350,7 @@ export const COMPONENTS: readonly TSchema[] = [
   Specification,
   ...Object.values(DIMENSION_FIELDS),
   PriceCurrency,
+  ValuesObserve,
   AssessmentLaunchedAt,
   LastAssessedAt,
   LatestPublishedAt,

@@ -71,21 +71,17 @@ export const ndjsonSchema = ($id: string, record: TSchema, last?: TSchema): TSch
     description: 'One record on each line, as in `data` of the JSON',
   });
 
-/** Prices as a Parquet file. */
-const PriceParquet = Type.Unsafe({
-  $id: 'PriceParquet',
-  type: 'string',
-  contentMediaType: PARQUET,
-  description: 'The columns of the CSV: decimals as DECIMAL, dates as DATE',
-});
+/** A file with the columns of the CSV, which have types. */
+const tableSchema = ($id: string, contentMediaType: string, types: string): TSchema =>
+  Type.Unsafe({
+    $id,
+    type: 'string',
+    contentMediaType,
+    description: `The columns of the CSV: ${types}`,
+  });
 
-/** Prices as an Arrow IPC stream. */
-const PriceArrow = Type.Unsafe({
-  $id: 'PriceArrow',
-  type: 'string',
-  contentMediaType: ARROW,
-  description: 'The columns of the CSV: decimals as Decimal128, dates as Date32',
-});
+const PriceParquet = tableSchema('PriceParquet', PARQUET, 'decimals as DECIMAL, dates as DATE');
+const PriceArrow = tableSchema('PriceArrow', ARROW, 'decimals as Decimal128, dates as Date32');
 
 /** The formats of prices, the default first. */
 export const FORMATS = {
@@ -225,4 +221,6 @@ export const csvColumns = (market: Market): readonly string[] => [
   ...SPANS.flatMap((span) => [`${span}Absolute`, `${span}Percent`, `${span}BaseDate`]),
   'observationsLeftOut',
   'movingAverage',
+  'observes',
+  ...['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'],
 ];

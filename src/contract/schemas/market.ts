@@ -18,6 +18,7 @@ import {
   ref,
   Specification,
   textOrNull,
+  ValuesObserve,
   WarningLine,
 } from './components.ts';
 import { FORMAT_COMPONENTS, ndjsonSchema } from './formats.ts';
@@ -172,6 +173,7 @@ function recordSchema(market: Market): TObject {
       lastAssessedAt: ref(LastAssessedAt),
       latestPublishedAt: ref(LatestPublishedAt),
       ...priceReferences(dimensions),
+      observes: ref(ValuesObserve),
       conversion: Type.Optional(ref(Conversion)),
       summary: Type.Optional(ref(Summary)),
       series: ref(Series),

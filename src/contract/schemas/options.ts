@@ -89,14 +89,14 @@ export const OPTIONS = {
     default: false as boolean,
     example: true,
   },
-  /** As sent; the reference data of the snapshot resolve it. */
+  /** The text of the request. The reference data of the snapshot resolve it. */
   currency: {
     schema: text('ISO 4217 code, ignoring case: converts prices, never payables', 64),
     default: null as string | null,
     effect: 'computes',
     example: 'EUR',
   },
-  /** As sent; the reference data of the snapshot resolve it. */
+  /** The text of the request. The reference data of the snapshot resolve it. */
   unitOfMeasure: {
     schema: text('Id, name or symbol of a unit: converts prices, never payables', 128),
     default: null as string | null,
@@ -237,6 +237,13 @@ export const OPTIONS = {
     effect: 'computes',
     needsSeries: true,
     sample: 20,
+  },
+  rates: {
+    schema: word(['day', 'period-mean'], {
+      description: 'Rate of means (`observes`): of the day (default), or the mean of their period',
+    }),
+    default: 'day' as 'day' | 'period-mean',
+    example: 'day',
   },
 } as const satisfies Readonly<Record<string, Option>>;
 

@@ -21,6 +21,19 @@ const PointRates = open(
   { $id: 'PointRates', description: 'The exchange rates that a converted point used' },
 );
 
+const PointMeanRate = open(
+  {
+    firstDate: Day('First rate day of the period'),
+    lastDate: Day('Last rate day of the period'),
+    days: Type.Integer({ minimum: 1, description: 'Number of rate days, all of the period' }),
+    rate: decimal(
+      'Mean of the cross rates of these days, rounded to 10 decimals for display: units of the ' +
+        'requested currency for one of the price’s own',
+    ),
+  },
+  { $id: 'PointMeanRate', description: 'The mean rate that a converted mean used' },
+);
+
 const currencyAndUnit = (description: string) =>
   open(
     {
@@ -44,6 +57,9 @@ export const Conversion = open(
       description: 'Factor and divisor of the unit conversion',
     }),
     source: nullable(Type.String(), { description: 'Source of the exchange rates' }),
+    rates: Type.Optional(
+      word(['period-mean'], { description: 'Present if the rates are means of a month or year' }),
+    ),
     rounding: nullable(Type.String(), { description: 'Rounding rule of converted values' }),
   },
   { $id: 'Conversion', description: 'How to recompute the figures of the record by hand' },
@@ -84,6 +100,7 @@ const Point = open(
     publishedAt: Instant('Publication time of this value'),
     corrections: Type.Integer({ minimum: 0, description: 'Number of corrections since' }),
     fx: Type.Optional(ref(PointRates)),
+    fxMean: Type.Optional(ref(PointMeanRate)),
     periodStart: Type.Optional(Day('First day of the period of an aggregated point')),
     periodEnd: Type.Optional(Day('Last day of the period of an aggregated point')),
     observations: Type.Optional(
@@ -122,6 +139,7 @@ export const Series = Type.Unsafe({
 export const POINT_COMPONENTS: readonly TSchema[] = [
   Decimal,
   PointRates,
+  PointMeanRate,
   Conversion,
   Observed,
   Change,

@@ -1,5 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
-
 import { QueueGroup } from '../../std/semaphore.ts';
 import {
   type DatabaseFailure,
@@ -57,6 +57,8 @@ const RECONNECT_INTERVAL_MS = 100;
 const ATTEMPTS_MAX = 5;
 /** Time during which an answer proves that the database is up. */
 const FRESH_MS = 50;
+/** Time after a promotion in which the server starts its other processes, and may be slow. */
+const PROMOTION_MS = 2_000;
 /** Most attempts of a revision check with transient errors. */
 const ATTEMPTS_PER_CHECK_MAX = 4;
 
@@ -97,7 +99,7 @@ const failureFrom = (cause: unknown): DatabaseFailure =>
  * | up | only this session times out | up | reconnects; keeps the pool |
  * | up | server times out | away | the outage counts from the unanswered query |
  * | up | answers are lost, server answers on a new connection | away | the same |
- * | up | standby promoted | up | listens for commits |
+ * | up | standby promoted | up | listens for commits; wider bounds of the queues |
  * | away | server answers | up | new epoch; resumes the queues with wider bounds |
  * | away | `awayMs` passed | down | rejects waiting and new requests |
  * | down | server answers | up | new epoch; admits requests |
@@ -204,9 +206,10 @@ export class Link {
     void this.recheck();
   }
 
-  /** Checks the database; null if it has just answered. */
+  /** Checks the database; null if it has just answered. A standby may have been promoted since. */
   verify(): Promise<void> | null {
-    return performance.now() - this.#answeredAtMs < FRESH_MS ? null : this.recheck();
+    const isFresh = performance.now() - this.#answeredAtMs < FRESH_MS;
+    return isFresh && !this.isStandby ? null : this.recheck();
   }
 
   /** Called when the database has answered a statement. */
@@ -300,8 +303,11 @@ export class Link {
     clearTimeout(this.#timer);
     const begun = performance.now();
     try {
+      const wasStandby = this.isStandby;
       this.#status = await this.#readStatus();
       this.#subscribe();
+      if (wasStandby && !this.isStandby)
+        this.queues.recover(pause(PROMOTION_MS, null, { ref: false }));
     } catch (thrown) {
       const error = toError(thrown);
       if (this.#isClosed) return;

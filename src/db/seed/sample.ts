@@ -98,6 +98,7 @@ function rowOf(ids: ReferenceIds, market: SampleMarket, price: SamplePrice): Ins
     short_name: price.shortName,
     specification: JSON.stringify(price.specification),
     assessment_launched_at: price.launched,
+    observes: price.observes,
     ...dimensionsOf(ids, price),
   };
 }

@@ -5,7 +5,18 @@ import { linkTo } from '../link.js';
 import { SampleMark } from '../notices.js';
 import { indexed, lineOf, strokeOf } from '../series.js';
 import { NOTHING, unitText } from '../texts.js';
-import { createRef, Day, darkSetting, Fitted, figure, html, Kind, Later } from '../ui.js';
+import {
+  createRef,
+  Day,
+  darkSetting,
+  Fitted,
+  figure,
+  hiddenTitle,
+  html,
+  Kind,
+  Later,
+  ScrollTable,
+} from '../ui.js';
 
 /** Cursor steps by key, in days of the chart. */
 const STEPS = {
@@ -137,11 +148,23 @@ const ReadOutRow = ({
   `;
 };
 
+const HEADS = [
+  [hiddenTitle('Line')],
+  ['Price', 'wide'],
+  ['Code', 'code'],
+  ['Low', 'number'],
+  ['Mid', 'number'],
+  ['High', 'number'],
+  ['Unit', 'unit'],
+  ['Date'],
+  [hiddenTitle('Remove')],
+];
+
 /** The values of each price at the cursor, or its newest values. */
 const ReadOut = ({ entries, comparing, day, view, app, isRead }) => {
   const date = day === null ? null : dateOf(day);
   const pair = comparing?.pairOf(entries, view.compare).pair;
-  // The newest value that could be converted; a later day without a rate is named beside it.
+  // Without a cursor, the newest value with a rate is shown, and a later day without one beside it.
   const pointOf = (entry) =>
     date === null ? (entry.newestWithRate() ?? entry.newest()) : entry.pointOf(date);
   const lackingOf = (entry) => {
@@ -150,43 +173,26 @@ const ReadOut = ({ entries, comparing, day, view, app, isRead }) => {
     return newest?.mid === null && entry.newestWithRate() ? newest.date : null;
   };
   return html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Values at the cursor">
-      <table class="list readout stack">
-        <thead>
-          <tr>
-            <th scope="col"><span class="hidden">Line</span></th>
-            <th scope="col" class="wide">Price</th>
-            <th scope="col" class="code">Code</th>
-            <th scope="col" class="number">Low</th>
-            <th scope="col" class="number">Mid</th>
-            <th scope="col" class="number">High</th>
-            <th scope="col" class="unit">Unit</th>
-            <th scope="col">Date</th>
-            <th scope="col"><span class="hidden">Remove</span></th>
-          </tr>
-        </thead>
-        <tbody>
-          ${entries.map(
-            (entry, place) => html`
-              <${ReadOutRow}
-                key=${`${entry.market} ${entry.record.code}`}
-                entry=${entry}
-                among=${entries.map(({ record }) => record)}
-                place=${place}
-                point=${isRead ? pointOf(entry) : undefined}
-                change=${isRead && view.compare === 'year' && comparing?.yearText(entry, pointOf(entry))}
-                lacking=${isRead ? lackingOf(entry) : null}
-                isAtCursor=${isRead && date !== null}
-                view=${view}
-                app=${app}
-                isOnly=${entries.length === 1}
-              />
-            `,
-          )}
-          ${isRead && pair && html`<${comparing.PairRow} pair=${pair} compare=${view.compare} date=${date} />`}
-        </tbody>
-      </table>
-    </div>
+    <${ScrollTable} name="Values at the cursor" kind="list readout stack" heads=${HEADS}>
+      ${entries.map(
+        (entry, place) => html`
+          <${ReadOutRow}
+            key=${`${entry.market} ${entry.record.code}`}
+            entry=${entry}
+            among=${entries.map(({ record }) => record)}
+            place=${place}
+            point=${isRead ? pointOf(entry) : undefined}
+            change=${isRead && view.compare === 'year' && comparing?.yearText(entry, pointOf(entry))}
+            lacking=${isRead ? lackingOf(entry) : null}
+            isAtCursor=${isRead && date !== null}
+            view=${view}
+            app=${app}
+            isOnly=${entries.length === 1}
+          />
+        `,
+      )}
+      ${isRead && pair && html`<${comparing.PairRow} pair=${pair} compare=${view.compare} date=${date} />`}
+    </${ScrollTable}>
   `;
 };
 
@@ -195,6 +201,7 @@ const ReadOut = ({ entries, comparing, day, view, app, isRead }) => {
  * @param entries for each price `market`, `record` (numbers for drawing), `pointOf(date)` and
  *   `newest()` (exact points)
  * @param isRead true once the exact points are parsed, which happens after the first paint
+ * @param onDrawn called with `picture`, the function that draws the lines for a picture
  */
 export class ChartView extends Fitted {
   state = { ...this.state, day: null, notes: [] };
@@ -238,7 +245,7 @@ export class ChartView extends Fitted {
 
   /**
    * The lines on the scale of the view, and notes on values that cannot be drawn.
-   * @param isNamed true for names at the ends of lines on a narrow screen too
+   * @param isNamed true for full names at the ends of lines on a narrow screen too
    */
   lines(isDark = darkSetting.matches, ink = themeOf(this.place.current).ink, isNamed = false) {
     const { entries, view, comparing } = this.props;
@@ -302,7 +309,7 @@ export class ChartView extends Fitted {
     element.chart = this.chart;
     this.at = null;
     this.setState({ day: null, notes });
-    this.props.onDrawn?.({ picture: this.picture });
+    this.props.onDrawn?.(this.picture);
   }
 
   move = (event) => {

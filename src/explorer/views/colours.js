@@ -1,7 +1,7 @@
 // The colours of rises and falls, which the reader chooses.
 import { Component, html } from '../ui.js';
 
-/** Where the browser keeps the colours of rises and falls. */
+/** Name in the storage of the browser. */
 const COLOURS = 'explorer-rises';
 
 /** Conventions of colours: most of East Asia marks rises red. */

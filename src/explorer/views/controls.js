@@ -95,8 +95,8 @@ export function settingsText({ from, to, currency, unit, average, asOf }) {
 
 /** Comparisons by their part of a link. */
 const COMPARISON_TEXTS = [
-  ['spread', 'Spread: first − second'],
-  ['ratio', 'Ratio: first ÷ second'],
+  ['spread', 'Spread, 1st − 2nd'],
+  ['ratio', 'Ratio, 1st ÷ 2nd'],
   ['year', 'Change over a year'],
 ];
 
@@ -109,7 +109,7 @@ const withOwn = (options, value) =>
     ? options
     : [...options, [value, value]];
 
-/** Number of prices of a market whose currencies count as in use. */
+/** Maximum number of prices of a market that are read for its currencies in use. */
 const QUOTED_MAX = 1_000;
 
 const quotedAddress = (market) =>
@@ -121,7 +121,7 @@ const quotedAddress = (market) =>
 
 /** @param newest the newest date of the prices, or null */
 export class Controls extends Loaded {
-  /** The currencies in use are those of the markets of the chart. */
+  /** The markets of the chart: they have the currencies in use. */
   keyOf({ view }) {
     return [...new Set(view.prices.map(({ market }) => market))].sort().join(' ');
   }

@@ -4,10 +4,12 @@ import { correctionsOf } from '../history.js';
 import { Loaded } from '../loaded.js';
 import { Failed } from '../notices.js';
 import { NOTHING } from '../texts.js';
-import { html } from '../ui.js';
+import { html, ScrollTable } from '../ui.js';
 
 const valuesText = ({ low, mid, high }) =>
   low === null ? (mid ?? NOTHING) : `${mid ?? NOTHING} (${low} to ${high})`;
+
+const HEADS = [['Recorded'], ['Point of'], ['Before'], ['After']];
 
 /** @param points exact points of the price, with corrected ones */
 export class Corrections extends Loaded {
@@ -36,30 +38,18 @@ export class Corrections extends Loaded {
       </p>`;
     }
     return html`
-      <div class="scroll" tabindex="0" role="region" aria-label="Corrections">
-        <table class="list corrections stack">
-          <thead>
-            <tr>
-              <th scope="col">Recorded</th>
-              <th scope="col">Point of</th>
-              <th scope="col">Before</th>
-              <th scope="col">After</th>
+      <${ScrollTable} name="Corrections" kind="list corrections stack" heads=${HEADS}>
+        ${corrections.map(
+          ({ date, recordedAt, before, after }) => html`
+            <tr key=${`${date} ${recordedAt}`}>
+              <td class="date">${minuteOf(recordedAt)}</td>
+              <th scope="row" class="date">${date}</th>
+              <td class="figure" data-label="Before"><del>${valuesText(before)}</del></td>
+              <td class="figure" data-label="After">${valuesText(after)}</td>
             </tr>
-          </thead>
-          <tbody>
-            ${corrections.map(
-              ({ date, recordedAt, before, after }) => html`
-                <tr key=${`${date} ${recordedAt}`}>
-                  <td class="date">${minuteOf(recordedAt)}</td>
-                  <th scope="row" class="date">${date}</th>
-                  <td class="figure" data-label="Before"><del>${valuesText(before)}</del></td>
-                  <td class="figure" data-label="After">${valuesText(after)}</td>
-                </tr>
-              `,
-            )}
-          </tbody>
-        </table>
-      </div>
+          `,
+        )}
+      </${ScrollTable}>
       ${!isWhole && html`<p class="quiet">Earlier corrections may be missing.</p>`}
     `;
   }

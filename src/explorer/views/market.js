@@ -4,21 +4,15 @@ import { endOf, minuteOf } from '../dates.js';
 import { addressOf, linkTo, listRequest, PRICES_MAX } from '../link.js';
 import { Loaded } from '../loaded.js';
 import { Failed, OldNote, RefusalNote, Remarks, SampleMark } from '../notices.js';
-import { counted, isPayable, NOTHING, placeText, unitText } from '../texts.js';
-import { Change, Day, figure, html, Kind } from '../ui.js';
+import { counted, isPayable, NOTHING, placeText, titleOf, unitText } from '../texts.js';
+import { Change, Day, Fold, figure, hiddenTitle, html, Kind, ScrollTable } from '../ui.js';
 import { Colours } from './colours.js';
 
 /** Number of prices on a page. */
 const PAGE = 100;
 
-/** On a narrow screen the filters are above the prices, so only filters in use are expanded. */
+/** On a narrow screen the filters are above the prices: they are folded to keep the prices in view. */
 const narrow = matchMedia('(max-width: 900px)');
-
-/** `priceCategories` → `Price categories`. */
-const titleOf = (filter) => {
-  const words = filter.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
 
 /** The view with a filter value toggled. */
 function toggled(filters, name, value) {
@@ -33,7 +27,7 @@ function toggled(filters, name, value) {
 /** The member of a record that a filter selects by: `priceCategories` → `priceCategory`. */
 const fieldOf = (filter) => filter.replace(/ies$/, 'y').replace(/s$/, '');
 
-/** Number of prices of a market up to which the page counts by itself. */
+/** Maximum number of prices of a market whose counts follow the filters. */
 const COUNTED_MAX = 2_000;
 
 const isIn = (chosen, value) =>
@@ -110,28 +104,34 @@ class Filters extends Loaded {
     const filters = Object.entries(data?.filters ?? {}).filter(
       ([name, values]) => values.length > 1 || view.filters[name],
     );
+    const chosen = Object.values(view.filters).flat();
+    const areOfToday = view.asOf && data && rows === null;
+    const title = html`<h2>Filters${areOfToday && html` <span class="quiet small">counts of today</span>`}</h2>`;
+    const clear =
+      chosen.length > 0 &&
+      html`<button type="button" onClick=${() => app.change({ filters: {} })}>Clear</button>`;
+    const lists = html`
+      ${error && html`<${RefusalNote} error=${error} />`}
+      ${filters.map(
+        ([name, values]) => html`
+          <${Filter}
+            key=${name}
+            name=${name}
+            values=${values}
+            counts=${rows && countsOf(rows, view.filters, name)}
+            chosen=${view.filters[name] ?? []}
+            toggle=${this.toggle}
+          />
+        `,
+      )}
+    `;
     return html`
       <aside class="panel filters" aria-label="Filters">
-        <div class="row spread">
-          <h2>Filters ${view.asOf && data && rows === null && html`<span class="quiet small">counts of today</span>`}</h2>
-          ${
-            Object.keys(view.filters).length > 0 &&
-            html`<button type="button" onClick=${() => app.change({ filters: {} })}>Clear</button>`
-          }
-        </div>
-        ${error && html`<${RefusalNote} error=${error} />`}
-        ${filters.map(
-          ([name, values]) => html`
-            <${Filter}
-              key=${name}
-              name=${name}
-              values=${values}
-              counts=${rows && countsOf(rows, view.filters, name)}
-              chosen=${view.filters[name] ?? []}
-              toggle=${this.toggle}
-            />
-          `,
-        )}
+        ${
+          narrow.matches
+            ? html`<${Fold} title=${title} inUse=${chosen.join(', ')}>${clear && html`<div class="row">${clear}</div>`}${lists}</${Fold}>`
+            : html`<div class="row spread">${title}${clear}</div>${lists}`
+        }
       </aside>
     `;
   }
@@ -175,7 +175,19 @@ const Row = ({ market, record, records, view, isChosen, choose }) => {
   `;
 };
 
-/** The chosen codes of each market, which a reader finds again on the way back from a chart. */
+const HEADS = [
+  [hiddenTitle('Choose')],
+  ['Code', 'further'],
+  ['Price', 'wide'],
+  ['Place', 'further'],
+  ['Frequency', 'further'],
+  ['Mid', 'number'],
+  ['Unit', 'unit'],
+  ['Month', 'number'],
+  ['Latest'],
+];
+
+/** The chosen codes of each market. They outlive the list: a reader comes back from a chart. */
 const ticks = new Map();
 onForget(() => ticks.clear());
 
@@ -243,38 +255,21 @@ class List extends Loaded {
   table(data) {
     const { market, view } = this.props;
     return html`
-      <div class="scroll" tabindex="0" role="region" aria-label="Prices">
-        <table class="list market stack">
-          <thead>
-            <tr>
-              <th scope="col"><span class="hidden">Choose</span></th>
-              <th scope="col" class="further">Code</th>
-              <th scope="col" class="wide">Price</th>
-              <th scope="col" class="further">Place</th>
-              <th scope="col" class="further">Frequency</th>
-              <th scope="col" class="number">Mid</th>
-              <th scope="col" class="unit">Unit</th>
-              <th scope="col" class="number">Month</th>
-              <th scope="col">Latest</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${data.records.map(
-              (record) => html`
-                <${Row}
-                  key=${record.code}
-                  market=${market}
-                  record=${record}
-                  records=${data.records}
-                  view=${view}
-                  isChosen=${this.chosen.includes(record.code)}
-                  choose=${this.choose}
-                />
-              `,
-            )}
-          </tbody>
-        </table>
-      </div>
+      <${ScrollTable} name="Prices" kind="list market stack" heads=${HEADS}>
+        ${data.records.map(
+          (record) => html`
+            <${Row}
+              key=${record.code}
+              market=${market}
+              record=${record}
+              records=${data.records}
+              view=${view}
+              isChosen=${this.chosen.includes(record.code)}
+              choose=${this.choose}
+            />
+          `,
+        )}
+      </${ScrollTable}>
     `;
   }
 

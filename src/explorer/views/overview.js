@@ -7,7 +7,7 @@ import { Loaded } from '../loaded.js';
 import { Remarks, SampleMark } from '../notices.js';
 import { lineOf } from '../series.js';
 import { isPayable, unitText } from '../texts.js';
-import { Change, Component, Day, figure, html, Kind } from '../ui.js';
+import { Change, Component, Day, figure, html, Kind, ScrollTable } from '../ui.js';
 import { Colours } from './colours.js';
 
 const WIDTH = 132;
@@ -54,7 +54,7 @@ const Sparkline = ({ record, last }) => html`
 /** Number of prices from which the representative one is chosen. */
 const CANDIDATES = 3;
 
-/** The first price with the newest value and the most points in a year. */
+/** The representative price: no payable if possible, the newest value, the most points in a year. */
 const representative = (records) =>
   records.toSorted(
     (a, b) =>
@@ -63,7 +63,7 @@ const representative = (records) =>
       b.series.length - a.series.length,
   )[0];
 
-/** The latest day of a market that can have been known at `asOf`. */
+/** The last day of a market, or the day of `asOf` if that is earlier. */
 function lastKnown({ lastDate }, asOf) {
   const day = asOf?.slice(0, 10);
   return day && day < lastDate ? day : lastDate;
@@ -161,6 +161,17 @@ export class Overview extends Component {
     const closed = markets.filter(({ authorized }) => !authorized);
     const lastDates = open.flatMap((market) => lastKnown(market, view.asOf) ?? []).sort();
     const last = lastDates.length > 0 ? dayOf(lastDates.at(-1)) : null;
+    const heads = [
+      ['Market'],
+      [view.asOf ? 'Prices today' : 'Prices', 'number'],
+      ['Representative price', 'wide'],
+      [last === null ? 'Year' : `Year to ${dateOf(last)}`],
+      ['Mid', 'number'],
+      ['Unit', 'unit'],
+      ['Month', 'number'],
+      ['Year', 'number'],
+      ['Latest'],
+    ];
     const isEmpty = open.length > 0 && open.every(({ prices }) => !prices);
     return html`
     <div>
@@ -172,38 +183,21 @@ export class Overview extends Component {
         html`
           <section class="panel flush">
             <${Remarks} records=${among} />
-            <div class="scroll" tabindex="0" role="region" aria-label="Markets">
-              <table class="list overview">
-                <thead>
-                  <tr>
-                    <th scope="col">Market</th>
-                    <th scope="col" class="number">Prices${view.asOf && ' today'}</th>
-                    <th scope="col" class="wide">Representative price</th>
-                    <th scope="col">Year to ${last && dateOf(last)}</th>
-                    <th scope="col" class="number">Mid</th>
-                    <th scope="col" class="unit">Unit</th>
-                    <th scope="col" class="number">Month</th>
-                    <th scope="col" class="number">Year</th>
-                    <th scope="col">Latest</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  ${open.map(
-                    (market) => html`
-                      <${MarketOverview}
-                        key=${market.slug}
-                        app=${app}
-                        market=${market}
-                        asOf=${view.asOf}
-                        among=${among}
-                        last=${last}
-                        onRecord=${this.onRecord}
-                      />
-                    `,
-                  )}
-                </tbody>
-              </table>
-            </div>
+            <${ScrollTable} name="Markets" kind="list overview" heads=${heads}>
+              ${open.map(
+                (market) => html`
+                  <${MarketOverview}
+                    key=${market.slug}
+                    app=${app}
+                    market=${market}
+                    asOf=${view.asOf}
+                    among=${among}
+                    last=${last}
+                    onRecord=${this.onRecord}
+                  />
+                `,
+              )}
+            </${ScrollTable}>
           </section>
         `
       }

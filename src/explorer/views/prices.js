@@ -1,17 +1,18 @@
 // The chosen prices: chart, receipts, table and downloads.
 
 import { seriesOf } from '../answers.js';
-import { minuteOf } from '../dates.js';
+import { clockTime, minuteOf } from '../dates.js';
 import { seriesRequests } from '../link.js';
 import { Loaded } from '../loaded.js';
 import { Failed, OldNote, Remarks } from '../notices.js';
 import { counted } from '../texts.js';
-import { Fitted, html, Later } from '../ui.js';
+import { Fitted, Fold, html, Later } from '../ui.js';
 import { ChartView } from './chart-view.js';
 import { Controls, settingsText } from './controls.js';
 import { Table } from './table.js';
 
 const receipt = async () => (await import('./receipt.js')).Receipt;
+const nothing = async () => (await import('./nothing.js')).Nothing;
 const takeAway = async () => (await import('./take-away.js')).TakeAway;
 
 /** Reports unknown codes as ignored parts of the link. */
@@ -25,14 +26,14 @@ function ignoreUnknown(answers, ignore) {
   }
 }
 
-/** The warnings of a view; equal ones of several markets are one. */
+/** The warnings of the responses. Equal ones of several markets are joined. */
 async function warningsOf(answers) {
   if (answers.length === 1) return answers[0].$metadata.warnings;
   return (await import('../warnings.js')).joinedWarnings(answers);
 }
 
-/** Warnings with a note of their own. */
-const SAID = ['unmatched_value', 'sample_rates'];
+/** Warnings that the page shows in other places. */
+const SHOWN_APART = ['unmatched_value', 'sample_rates'];
 
 const newestOf = (entries) =>
   entries.reduce((newest, { record }) => {
@@ -43,33 +44,28 @@ const newestOf = (entries) =>
 const titleOf = (entries) =>
   entries.length === 1 ? entries[0].record.name : counted(entries.length, 'price');
 
-const emptyRange = async () => (await import('./nothing.js')).EmptyRange;
-const notYet = async () => (await import('./nothing.js')).NotYet;
-
-/** The controls: above the chart, or on a phone behind it and folded. */
+/** The controls and remarks: above the chart, on a phone below it with folded controls. */
 class Settings extends Fitted {
-  render({ isAbove, view, ...props }, { isPhone }) {
+  render({ isAbove, settings, remarks }, { isPhone }) {
     if (isPhone === isAbove) return null;
-    const controls = html`<${Controls} view=${view} ...${props} />`;
-    if (!isPhone) return controls;
-    const chosen = settingsText(view);
+    const controls = html`<${Controls} ...${settings} />`;
     return html`
-      <details class="fold">
-        <summary>Range, currency, unit, as of ${chosen && html`<span class="quiet">${chosen}</span>`}</summary>
-        ${controls}
-      </details>
+      ${
+        isPhone
+          ? html`<${Fold} title="Range, currency, unit" inUse=${settingsText(settings.view)}>${controls}</${Fold}>`
+          : controls
+      }
+      <${Remarks} ...${remarks} />
     `;
   }
 }
 
-/** The remarks, beside the controls. */
-class RemarksBeside extends Fitted {
-  render({ isAbove, ...props }, { isPhone }) {
-    return isPhone === isAbove ? null : html`<${Remarks} ...${props} />`;
-  }
-}
-
 export class Prices extends Loaded {
+  /** Keeps the drawing function of the chart for a picture. */
+  onDrawn = (picture) => {
+    this.picture = picture;
+  };
+
   keyOf({ view }) {
     return JSON.stringify([seriesRequests(view), view.compare]);
   }
@@ -106,12 +102,6 @@ export class Prices extends Loaded {
     return this.isOld() ? { ...this.state.data.view, index, log, bands } : view;
   }
 
-  nothing(view, answers) {
-    if (view.asOf === null) return html`<p class="empty">None of the chosen prices is here.</p>`;
-    const warnings = answers.flatMap(({ $metadata }) => $metadata.warnings);
-    return html`<${Later} key="time" load=${notYet} app=${this.props.app} asOf=${view.asOf} warnings=${warnings} />`;
-  }
-
   render({ app, view: chosen }, { data, at, error, isLoading, exact: read }) {
     if (error) return html`<${Failed} error=${error} again=${this.reload} />`;
     if (data === null) return html`<p class="panel quiet" role="status">Asking for prices…</p>`;
@@ -119,8 +109,10 @@ export class Prices extends Loaded {
     const isOld = this.isOld();
     const view = this.viewOfData();
     const records = read?.data === data ? read.records : null;
-    const warnings = data.warnings.filter(({ code }) => !SAID.includes(code));
     const isEmpty = entries.length === 0;
+    // Without any price, the text in place of the chart says since when there is one.
+    const apart = isEmpty ? [...SHOWN_APART, 'not_yet_existing'] : SHOWN_APART;
+    const warnings = data.warnings.filter(({ code }) => !apart.includes(code));
     const hasPoints = entries.some(({ record }) => record.series.length > 0);
     const settings = { app, view: chosen, newest: newestOf(entries) };
     const remarks = { records: entries.map(({ record }) => record), warnings };
@@ -130,31 +122,26 @@ export class Prices extends Loaded {
       <div class=${isLoading || isOld ? 'stale' : ''} aria-busy=${isLoading || isOld ? 'true' : 'false'}>
         <section class="panel">
           <h1><bdi>${isEmpty ? 'No prices' : titleOf(entries)}</bdi></h1>
-          <${Settings} isAbove=${true} ...${settings} />
-          <${RemarksBeside} isAbove=${true} ...${remarks} />
+          <${Settings} isAbove=${true} settings=${settings} remarks=${remarks} />
           ${
-            isEmpty
-              ? this.nothing(view, answers)
-              : hasPoints
-                ? html`<${ChartView} app=${app} view=${view} entries=${entries} comparing=${comparing} isRead=${records !== null} onDrawn=${(
-                    chart,
-                  ) => {
-                    this.chart = chart;
-                  }} />`
-                : html`<${Later} key="range" load=${emptyRange} app=${app} entries=${entries} view=${view} />`
+            hasPoints
+              ? html`<${ChartView} app=${app} view=${view} entries=${entries} comparing=${comparing} isRead=${records !== null} onDrawn=${this.onDrawn} />`
+              : html`<${Later} load=${nothing} app=${app} view=${view} entries=${entries} warnings=${data.warnings} />`
           }
-          <${Settings} isAbove=${false} ...${settings} />
-          <${RemarksBeside} isAbove=${false} ...${remarks} />
-          <p class="quiet small">
-            ${answers.map(
-              ({ market, $metadata }) =>
-                html`<span>${market}: revision <code>${$metadata.revision}</code> of ${minuteOf($metadata.asOf)}. </span>`,
-            )}
-            Asked at ${at.toTimeString().slice(0, 8)}.
-          </p>
+          <${Settings} isAbove=${false} settings=${settings} remarks=${remarks} />
+          ${
+            !isEmpty &&
+            html`<p class="quiet small">
+              ${answers.map(
+                ({ market, $metadata }) =>
+                  html`<span>${market}: revision <code>${$metadata.revision}</code> of ${minuteOf($metadata.asOf)}. </span>`,
+              )}
+              Asked at ${clockTime(at)}.
+            </p>`
+          }
         </section>
         ${isConverted && records?.[0]?.conversion && html`<${Later} load=${receipt} app=${app} records=${records} />`}
-        ${hasPoints && html`<${Later} load=${takeAway} app=${app} view=${view} answers=${answers} entries=${entries} warnings=${warnings} picture=${(isDark) => this.chart.picture(isDark)} />`}
+        ${hasPoints && html`<${Later} load=${takeAway} app=${app} view=${view} answers=${answers} entries=${entries} warnings=${warnings} picture=${(isDark) => this.picture(isDark)} />`}
         ${
           hasPoints &&
           html`<section class="panel flush">

@@ -1,8 +1,8 @@
 // The shown request, and programs that send it.
 import { ROOT } from '../api.js';
-import { copied } from '../clipboard.js';
-import { csvAddress } from '../files.js';
-import { recipesOf } from '../recipes.js';
+import { copied } from '../take-away/clipboard.js';
+import { csvAddress } from '../take-away/files.js';
+import { recipesOf } from '../take-away/recipes.js';
 import { Component, html } from '../ui.js';
 
 export class Programs extends Component {

@@ -2,25 +2,19 @@
 
 import { seriesOf } from '../answers.js';
 import { askText, exact } from '../api.js';
-import { citationOf } from '../cite.js';
 import { endOf } from '../dates.js';
 import { mean } from '../decimals.js';
 import { addressOf, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
 import { Failed, Remarks } from '../notices.js';
-import { isPayable, NOTHING, unitText } from '../texts.js';
+import { citationOf } from '../take-away/cite.js';
+import { isPayable, NOTHING, titleOf, unitText } from '../texts.js';
 import { Change, Component, figure, html, Later } from '../ui.js';
 import { ChartView } from './chart-view.js';
 import { Colours } from './colours.js';
 
 /** Members that the page shows elsewhere. */
 const APART = ['name', 'series', 'summary', 'specification', 'conversion'];
-
-/** `assessmentLaunchedAt` → `Assessment launched at`. */
-const titleOf = (member) => {
-  const words = member.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
 
 /** A record value as text: a reference by its name and further members. */
 function valueText(value) {
@@ -50,8 +44,7 @@ const Attributes = ({ rows }) => html`
 `;
 
 const corrections = async () => (await import('./corrections.js')).Corrections;
-const emptyRange = async () => (await import('./nothing.js')).EmptyRange;
-const notYet = async () => (await import('./nothing.js')).NotYet;
+const nothing = async () => (await import('./nothing.js')).Nothing;
 
 /** Spans of the changes of a summary, with their names. */
 const SPANS = [
@@ -74,7 +67,7 @@ async function summaryOf(market, { code, to, asOf }, signal) {
   return exact(await askText(address, signal)).data[0]?.summary ?? null;
 }
 
-/** The highest and the lowest mid of the range with their days, and the mean. */
+/** The points with the highest and the lowest mid of the range, the mean and the number of mids. */
 function extremesOf(series) {
   const known = series.filter(({ mid }) => mid !== null);
   if (known.length === 0) return null;
@@ -87,47 +80,51 @@ function extremesOf(series) {
   };
 }
 
-/** Changes of a price, and high, low and mean of its range. */
+/** Changes of a price, and high, low and mean of its range. Null without any. */
 function Figures({ record, summary }) {
   const range = extremesOf(record.series);
+  if (!summary?.latest && range === null) return null;
   const unit = unitText(record);
   const isPoints = isPayable(record);
   return html`
-    <dl class="attributes figures">
-      ${
-        summary?.latest &&
-        html`<div><dt>Newest mid</dt><dd><strong>${figure(summary.latest.mid)}</strong> ${unit}, ${summary.latest.date}</dd></div>`
-      }
-      ${
-        summary?.latest &&
-        SPANS.map(
-          ([span, name]) => html`
-            <div key=${span}>
-              <dt>${name}</dt>
-              <dd><${Change} summary=${summary} span=${span} isPoints=${isPoints} isDated=${true} /></dd>
+    <section class="panel">
+      <h2>Figures</h2>
+      <dl class="attributes figures">
+        ${
+          summary?.latest &&
+          html`<div><dt>Newest mid</dt><dd><strong>${figure(summary.latest.mid)}</strong> ${unit}, ${summary.latest.date}</dd></div>`
+        }
+        ${
+          summary?.latest &&
+          SPANS.map(
+            ([span, name]) => html`
+              <div key=${span}>
+                <dt>${name}</dt>
+                <dd><${Change} summary=${summary} span=${span} isPoints=${isPoints} isDated=${true} /></dd>
+              </div>
+            `,
+          )
+        }
+        ${
+          range &&
+          html`
+            <div><dt>High of the range</dt><dd><strong>${figure(range.high.mid)}</strong> ${unit}, ${range.high.date}</dd></div>
+            <div><dt>Low of the range</dt><dd><strong>${figure(range.low.mid)}</strong> ${unit}, ${range.low.date}</dd></div>
+            <div>
+              <dt>Mean of the range</dt>
+              <dd><strong>${figure(range.mean)}</strong> ${unit}, of ${range.count} mids, <span class="day">${record.series[0].date}</span> to <span class="day">${record.series.at(-1).date}</span></dd>
             </div>
-          `,
-        )
-      }
-      ${
-        range &&
-        html`
-          <div><dt>High of the range</dt><dd><strong>${figure(range.high.mid)}</strong> ${unit}, ${range.high.date}</dd></div>
-          <div><dt>Low of the range</dt><dd><strong>${figure(range.low.mid)}</strong> ${unit}, ${range.low.date}</dd></div>
-          <div>
-            <dt>Mean of the range</dt>
-            <dd><strong>${figure(range.mean)}</strong> ${unit}, of ${range.count} mids, ${record.series[0].date} to ${record.series.at(-1).date}</dd>
-          </div>
-        `
-      }
-    </dl>
+          `
+        }
+      </dl>
+    </section>
   `;
 }
 
 /** A citation with a button that copies it. */
-export class Citation extends Component {
+class Citation extends Component {
   copy = async () => {
-    const { copied } = await import('../clipboard.js');
+    const { copied } = await import('../take-away/clipboard.js');
     this.setState({ said: await copied(this.props.text) });
   };
 
@@ -157,11 +154,8 @@ export class RecordView extends Loaded {
       seriesOf(shown, signal),
       summaryOf(market, view, signal),
     ]);
-    if (entries.length === 0) {
-      const [{ $metadata }] = answers;
-      return { unknown: view.code, warnings: $metadata.warnings };
-    }
     const [{ $metadata }] = answers;
+    if (entries.length === 0) return { unknown: view.code, warnings: $metadata.warnings };
     return { market, entries, summary, $metadata, record: entries[0].exactly() };
   }
 
@@ -172,7 +166,7 @@ export class RecordView extends Loaded {
     if (view.asOf && warnings.some(({ existsSince }) => existsSince)) {
       return html`<div class="panel">
         <h1><code>${data.unknown}</code></h1>
-        <${Later} load=${notYet} app=${this.props.app} asOf=${view.asOf} warnings=${warnings} />
+        <${Later} load=${nothing} app=${this.props.app} view=${view} entries=${[]} warnings=${warnings} />
       </div>`;
     }
     if (data.unknown) {
@@ -181,7 +175,7 @@ export class RecordView extends Loaded {
         <p class="note bad" role="alert">
           No market that this key opens has a price with the code <bdi><code>${data.unknown}</code></bdi>.
         </p>
-        <${Remarks} warnings=${data.warnings ?? []} />
+        <${Remarks} warnings=${warnings} />
         <p><a href=${linkTo({ ...view, code: null, market: null })}>All markets</a></p>
       </div>`;
     }
@@ -213,13 +207,10 @@ export class RecordView extends Loaded {
               ${
                 record.series.length > 0
                   ? html`<${ChartView} app=${app} view=${shown} entries=${entries} isRead=${true} />`
-                  : html`<${Later} load=${emptyRange} app=${app} entries=${entries} view=${view} />`
+                  : html`<${Later} load=${nothing} app=${app} view=${view} entries=${entries} />`
               }
             </section>
-            <section class="panel">
-              <h2>Figures</h2>
-              <${Figures} record=${record} summary=${summary} />
-            </section>
+            <${Figures} record=${record} summary=${summary} />
             <section class="panel">
               <h2>Citation</h2>
               <${Citation} text=${citationOf(entries[0], $metadata, view)} />

@@ -4,8 +4,8 @@ import { correctionsOf } from '../history.js';
 import { Component, html } from '../ui.js';
 
 /**
- * The value that a correction replaced. It is requested when the cursor rests on the point, and
- * only for values as published, which are comparable with it.
+ * The value that a correction replaced. It is requested when the cursor rests on the point. A
+ * converted or averaged point has only its count, because the replaced value is as published.
  */
 export class Replaced extends Component {
   state = { corrections: null };

@@ -1,6 +1,6 @@
 // The points of the chosen prices, newest first, with exactly the digits of the response.
 import { NOTHING, unitText } from '../texts.js';
-import { Component, classes, figure, html } from '../ui.js';
+import { Component, classes, figure, html, ScrollTable } from '../ui.js';
 
 /** Number of rows on a page. */
 const PAGE = 200;
@@ -33,13 +33,16 @@ function Value({ point, name, title, most }) {
   return html`<td class=${isNumber ? 'number' : 'number quiet'} data-label=${title} style=${style}>${isNumber ? figure(text) : text}</td>`;
 }
 
+/** A text that no line break divides: a day or an instant. */
+const unbroken = (text) => text && html`<span class="day">${text}</span>`;
+
 /** Columns of rates and periods, shown if any point has a value. */
 const FURTHER = [
-  ['Rate of', 'date', ({ fx }) => fx?.date],
+  ['Rate of', 'date', ({ fx }) => unbroken(fx?.date)],
   ['Rate from', 'number', ({ fx }) => fx?.from],
   ['Rate to', 'number', ({ fx }) => fx?.to],
   ['Per', '', ({ fx }) => fx?.base],
-  ['Begins', 'date', ({ periodStart }) => periodStart],
+  ['Begins', 'date', ({ periodStart }) => unbroken(periodStart)],
   ['Observations', 'number', ({ observations }) => observations],
   ['Without a rate', 'number', ({ observationsLeftOut }) => observationsLeftOut],
 ];
@@ -66,46 +69,38 @@ export class Table extends Component {
     const further = FURTHER.filter(([, , read]) =>
       rows.some(({ point }) => read(point) !== undefined),
     );
+    const heads = [
+      ['Date'],
+      ...(records.length > 1 ? [['Code']] : []),
+      ...['Low', 'Mid', 'High'].map((title) => [html`${title}${unit}`, 'number']),
+      ...(units.length > 1 ? [['Unit']] : []),
+      ...further,
+      ['Corrections', 'number'],
+      ['Published'],
+    ];
     const page = rows.slice(0, shown);
     const most = Math.max(
       0,
       ...page.flatMap(({ point }) => [point.low, point.mid, point.high].map(decimalsOf)),
     );
     return html`
-      <div class="scroll tall" tabindex="0" role="region" aria-label="Points">
-        <table class="points stack">
-          <thead>
-            <tr>
-              <th scope="col">Date</th>
-              ${records.length > 1 && html`<th scope="col">Code</th>`}
-              <th scope="col" class="number">Low${unit}</th>
-              <th scope="col" class="number">Mid${unit}</th>
-              <th scope="col" class="number">High${unit}</th>
-              ${units.length > 1 && html`<th scope="col">Unit</th>`}
-              ${further.map(([title, kind]) => html`<th scope="col" class=${kind}>${title}</th>`)}
-              <th scope="col" class="number">Corrections</th>
-              <th scope="col">Published</th>
+      <${ScrollTable} name="Points" kind="points stack" heads=${heads} isTall=${true}>
+        ${page.map(
+          ({ record, point }) => html`
+            <tr key=${`${record.code} ${point.date}`} class=${point.corrections === '0' ? '' : 'corrected'}>
+              <th scope="row" class="date">${point.date}</th>
+              ${records.length > 1 && html`<td class="code">${record.code}</td>`}
+              <${Value} point=${point} name="low" title="Low" most=${most} />
+              <${Value} point=${point} name="mid" title="Mid" most=${most} />
+              <${Value} point=${point} name="high" title="High" most=${most} />
+              ${units.length > 1 && html`<td class="unit">${unitText(record)}</td>`}
+              ${further.map(([title, kind, read]) => html`<td class=${classes('further', kind, read(point) === undefined && 'none')} data-label=${title}>${read(point) ?? NOTHING}</td>`)}
+              <td class="number further" data-label="Corrections">${point.corrections}</td>
+              <td class="date further" data-label="Published">${unbroken(point.publishedAt)}</td>
             </tr>
-          </thead>
-          <tbody>
-            ${page.map(
-              ({ record, point }) => html`
-                <tr key=${`${record.code} ${point.date}`} class=${point.corrections === '0' ? '' : 'corrected'}>
-                  <th scope="row" class="date">${point.date}</th>
-                  ${records.length > 1 && html`<td class="code">${record.code}</td>`}
-                  <${Value} point=${point} name="low" title="Low" most=${most} />
-                  <${Value} point=${point} name="mid" title="Mid" most=${most} />
-                  <${Value} point=${point} name="high" title="High" most=${most} />
-                  ${units.length > 1 && html`<td class="unit">${unitText(record)}</td>`}
-                  ${further.map(([title, kind, read]) => html`<td class=${classes('further', kind, read(point) === undefined && 'none')} data-label=${title}>${read(point) ?? NOTHING}</td>`)}
-                  <td class="number further" data-label="Corrections">${point.corrections}</td>
-                  <td class="date further" data-label="Published">${point.publishedAt}</td>
-                </tr>
-              `,
-            )}
-          </tbody>
-        </table>
-      </div>
+          `,
+        )}
+      </${ScrollTable}>
       <p class="more">
         <span class="quiet">${Math.min(shown, rows.length)} of ${rows.length} points</span>
         ${

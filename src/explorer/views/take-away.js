@@ -1,5 +1,5 @@
-// What a reader takes along: files, programs, the link and the citation. Their code is loaded when
-// one of them is chosen.
+// The buttons for the files, programs, link and citation of a chart. Their code is loaded when one
+// of them is chosen.
 import { Component, darkSetting, html, Later } from '../ui.js';
 
 /** The forms of a CSV file, with their names. */
@@ -11,15 +11,15 @@ const FORMS = [
 
 const programs = async () => (await import('./programs.js')).Programs;
 
-/** @param answers, entries, view, warnings, picture as of `downloads.js` */
+/** @param props `answers`, `entries`, `view`, `warnings`, `picture`: see `saveCsv` */
 export class TakeAway extends Component {
   state = { form: 'whole', hasPrograms: false, said: '' };
 
-  /** Does something that returns the sentence on its success. */
+  /** Runs a task that returns a sentence about its success, and shows the sentence. */
   async act(begins, task) {
     this.setState({ said: begins });
     try {
-      this.setState({ said: await task(await import('../downloads.js')) });
+      this.setState({ said: await task(await import('../take-away/downloads.js')) });
     } catch (error) {
       this.setState({ said: error.message });
       this.props.app.fail(error);
@@ -35,7 +35,7 @@ export class TakeAway extends Component {
   /** Copies the text of `textOf(downloads)`. */
   copy = (textOf) =>
     this.act('', async (downloads) => {
-      const { copied } = await import('../clipboard.js');
+      const { copied } = await import('../take-away/clipboard.js');
       return copied(textOf(downloads));
     });
 

@@ -17,8 +17,8 @@ import { Connections, type Handler } from './connections.ts';
 import { answer, type RejectedConnection, refuse } from './refuse.ts';
 
 /*
- * Connections before there is a request: how many there are, what is not HTTP, and how they are
- * closed.
+ * Connections before there is a request: their limit, the refusal of other protocols than HTTP, and
+ * their end.
  */
 
 interface ServerOptions {

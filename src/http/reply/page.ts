@@ -31,11 +31,7 @@ export const sharedHead = (base: string, title: string): string => `<meta charse
 <link rel="icon" href="${base}explorer/${EDITION}/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="${base}explorer/${EDITION}/style.css">`;
 
-/** The head of a page of texts. */
-export const proseHead = (base: string, title: string): string => `${sharedHead(base, title)}
-<link rel="stylesheet" href="${base}explorer/${EDITION}/prose.css">`;
-
-/** A file of the explorer without its comments, which are a sixth of the bytes of a page. */
+/** A file of the explorer without its comments: they are a sixth of the bytes of a page. */
 function withoutComments(name: string, file: Buffer): Buffer {
   const text = file
     .toString()
@@ -89,3 +85,33 @@ export function sharedHeader(base: string, current: keyof typeof PAGES): string 
 <div id="account"></div>
 </header>`;
 }
+
+/** The headers of a page of texts. It loads only style sheets and the icon. */
+export const PROSE_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'self'",
+};
+
+/**
+ * A page of texts, one folder below the address of the service.
+ * @param current its entry in the menu of all pages
+ * @param content HTML
+ */
+export const prosePage = (
+  title: string,
+  current: keyof typeof PAGES,
+  content: string,
+): string => `<!doctype html>
+<html lang="en">
+<head>
+${sharedHead('../', `${title}: Commodity Prices`)}
+<link rel="stylesheet" href="../explorer/${EDITION}/prose.css">
+</head>
+<body>
+${sharedHeader('../', current)}
+<main class="prose">
+${content}
+</main>
+</body>
+</html>
+`;

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { cachedByRevision } from '../../db/shared-work.ts';
 import { CODINGS, type Coding, type CodingPreference } from '../../std/negotiation.ts';
 import { compressed, compressedOnce } from './compress.ts';
-import { BYTES_MIN, cacheHeaders, codingOf, etagMatch, tagOf } from './send.ts';
+import { cacheHeaders, codingOf, etagMatch, tagOf } from './send.ts';
 
 /** A document in one content coding, with its headers. */
 interface Representation {
@@ -66,8 +66,6 @@ function representationsOf({ type, read, headers }: StaticDocument) {
       };
     },
   );
-  return async ({ coding, acceptsIdentity }: CodingPreference): Promise<Representation> => {
-    const isShort = async () => acceptsIdentity && (await formOf(null)).bytes.length < BYTES_MIN;
-    return formOf(coding === null || (await isShort()) ? null : coding);
-  };
+  // Short documents are compressed too: their compression costs nothing after the first use.
+  return ({ coding }: CodingPreference): Promise<Representation> => formOf(coding);
 }

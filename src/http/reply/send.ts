@@ -13,12 +13,12 @@ import {
 import { compressed, compressedBatches } from './compress.ts';
 
 /*
- * How an answer is sent: `accept.ts` negotiates the format, this file the ETag and the content
- * coding, `prices.ts` answers a request for prices, and `answer-cache.ts` keeps whole answers.
+ * Sends answers: `accept.ts` negotiates the format, this file the ETag and the content coding,
+ * `prices.ts` answers a request for prices, and `answer-cache.ts` keeps whole answers.
  */
 
 /** Minimum size of a response for compression. */
-export const BYTES_MIN = 1_024;
+const BYTES_MIN = 1_024;
 
 /** The bytes of a response, and their content coding. */
 export interface Payload {

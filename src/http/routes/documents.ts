@@ -6,7 +6,7 @@ import { llmsText } from '../../contract/llms.ts';
 import { completed, descriptionOf, type RequestLimits } from '../../contract/openapi/openapi.ts';
 import { PROBLEMS, VIOLATIONS, WARNINGS } from '../../errors.ts';
 import { VERSION } from '../../std/program.ts';
-import { proseHead, sharedHeader } from '../reply/page.ts';
+import { PROSE_HEADERS, prosePage } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
 import { documentOperation, llmsOperation, NOT_MODIFIED, type Operation } from './operations.ts';
 
@@ -74,15 +74,11 @@ const headings = (...names: readonly string[]): string =>
   `<tr>${names.map((name) => `<th scope="col">${name}</th>`).join('')}</tr>`;
 
 /** The page of error codes. The `type` of every problem links to it. */
-const problemsPage = (): string => `<!doctype html>
-<html lang="en">
-<head>
-${proseHead('../', 'Error codes: Commodity Prices')}
-</head>
-<body>
-${sharedHeader('../', 'docs/problems')}
-<main class="prose">
-<h1>Error codes</h1>
+const problemsPage = (): string =>
+  prosePage(
+    'Error codes',
+    'docs/problems',
+    `<h1>Error codes</h1>
 <p>Every refusal is <code>application/problem+json</code>; its <code>code</code> never changes its
 meaning. <code>detail</code> says what to do instead.</p>
 <table>
@@ -115,14 +111,8 @@ ${Object.entries(WARNINGS)
   .map(([code, text]) => row(code, [text], `warning-${code}`))
   .join('\n')}
 </tbody>
-</table>
-</main>
-</body>
-</html>
-`;
-
-/** The page of error codes loads only a style sheet and the icon. */
-const POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'self'";
+</table>`,
+  );
 
 /** The largest members of the document. */
 const LARGE = ['paths', 'schemas'];
@@ -200,6 +190,6 @@ export function documentRoutes(app: FastifyInstance): void {
   documentRoute(app, '/docs/problems', {
     type: 'text/html; charset=utf-8',
     read: problemsPage,
-    headers: { 'content-security-policy': POLICY },
+    headers: PROSE_HEADERS,
   });
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
 import { Marked, type Tokens } from 'marked';
-import { proseHead, sharedHeader } from '../reply/page.ts';
+import { PROSE_HEADERS, prosePage } from '../reply/page.ts';
 import { documentRoute } from '../reply/prepared.ts';
 
 /** The documents that are pages of the service, in the order of their menu. */
@@ -15,9 +15,6 @@ type Page = keyof typeof PAGES;
 
 const NAMES = Object.keys(PAGES) as Page[];
 
-/** The pages load only a style sheet and the icon. */
-const POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'self'";
-
 /** The id of a heading, as GitHub makes it: links between the documents rely on it. */
 const idOf = (text: string): string =>
   text
@@ -26,7 +23,7 @@ const idOf = (text: string): string =>
     .trim()
     .replace(/\s/g, '-');
 
-/** Address of a link from one document to another; null if that document is no page. */
+/** The address of a link on a page; null if it leads to a document that is no page. */
 function targetOf(href: string): string | null {
   if (/^(#|https?:)/.test(href)) return href;
   const [, name = '', anchor = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? [];
@@ -43,14 +40,11 @@ const marked = new Marked({
       const target = targetOf(href);
       return target === null ? text : `<a href="${target}">${text}</a>`;
     },
-    // The reader has the explorer itself beside its help.
+    // The explorer itself is beside its help, so its picture is left out.
     image: () => '',
-    // A block that is wider than the screen scrolls, also by the keyboard.
-    code({ text }: Tokens.Code): string {
-      const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-      return `<pre tabindex="0"><code>${escaped}</code></pre>\n`;
-    },
   },
+  // A block that is wider than the screen scrolls, also by the keyboard.
+  hooks: { postprocess: (page) => page.replaceAll('<pre>', '<pre tabindex="0">') },
 });
 
 /** A document as a page. */
@@ -60,19 +54,8 @@ async function pageOf(page: Page): Promise<string> {
   const menu = NAMES.map(
     (name) => `<a href="${name}"${name === page ? ' aria-current="page"' : ''}>${PAGES[name]}</a>`,
   );
-  return `<!doctype html>
-<html lang="en">
-<head>
-${proseHead('../', `${PAGES[page]}: Commodity Prices`)}
-</head>
-<body>
-${sharedHeader('../', 'help/explorer')}
-<main class="prose help">
-<nav aria-label="Help">${menu.join('')}</nav>
-${body}</main>
-</body>
-</html>
-`;
+  const nav = `<nav aria-label="Help">${menu.join('')}</nav>`;
+  return prosePage(PAGES[page], 'help/explorer', `${nav}\n${body}`);
 }
 
 /** `GET /help/<page>`: the documents for readers of prices, as pages of the service. */
@@ -81,7 +64,7 @@ export function helpRoutes(app: FastifyInstance): void {
     documentRoute(app, `/help/${page}`, {
       type: 'text/html; charset=utf-8',
       read: () => pageOf(page),
-      headers: { 'content-security-policy': POLICY },
+      headers: PROSE_HEADERS,
     });
   }
 }

@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { flatReader } from '../../contract/request/query.ts';
 import { ref } from '../../contract/schemas/components.ts';
 import { CurrencyList, RateList, RateQuery, UnitList } from '../../contract/schemas/reference.ts';
-import { CROSS_DECIMALS, dayRates, rateSpan } from '../../conversion/discovery.ts';
-import { roundingText } from '../../conversion/rounding.ts';
+import { dayRates, rateSpan } from '../../conversion/discovery.ts';
+import { CROSS_DECIMALS, roundingText } from '../../conversion/rounding.ts';
 import {
   type DataRevision,
   newestRevision,

@@ -1,3 +1,4 @@
+import { OBSERVES } from '../../catalog/analytics.ts';
 import { columnName, DIMENSIONS, snakeCase } from '../../catalog/dimensions.ts';
 import { type Market, marketOf } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
@@ -176,6 +177,14 @@ const specification: FieldReader = (text, { description }) => {
   return description.fail('invalid_text', 'specification', message);
 };
 
+/** A price of which a file says nothing else has values of a day. */
+const observes: FieldReader = (text, { description }) => {
+  const stated = text ?? 'day';
+  if ((OBSERVES as readonly string[]).includes(stated)) return { observes: stated };
+  const message = `The texts are ${OBSERVES.join(', ')}${didYouMean(stated, OBSERVES)}`;
+  return description.fail('unknown_value', 'observes', message);
+};
+
 const product: FieldReader = (text, { description, reference, marketId }) => {
   if (text === null) return description.fail('missing_value', 'product', 'A price needs a product');
   if (marketId === undefined) return null;
@@ -213,6 +222,7 @@ const READERS: Readonly<Record<string, FieldReader>> = {
   unitOfMeasure,
   assessmentLaunchedAt: launched,
   specification,
+  observes,
   ...Object.fromEntries(DIMENSION_FIELDS.map((field) => [field, dimension])),
 };
 

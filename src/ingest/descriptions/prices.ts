@@ -35,6 +35,7 @@ export const CHANGEABLE: Readonly<Record<string, string>> = {
   product_id: 'product',
   specification: 'specification',
   assessment_launched_at: 'assessmentLaunchedAt',
+  observes: 'observes',
   ...Object.fromEntries([...KIND_OF.keys()].map((field) => [columnName(field), field])),
 };
 export const CHANGEABLE_COLUMNS: readonly string[] = Object.keys(CHANGEABLE);
@@ -103,10 +104,23 @@ interface Comparison {
 }
 
 /** A stored value in the notation of a description. */
-const currentOf = (current: CurrentPrice, column: string): string | number | null =>
-  column === 'specification'
-    ? specificationOf(JSON.stringify(current[column]))
-    : ((current[column] as string | number | null | undefined) ?? null);
+function currentOf(current: CurrentPrice, column: string): string | number | null {
+  if (column === 'specification') return specificationOf(JSON.stringify(current[column]));
+  // A price of which nobody stated it has values of a day.
+  const missing = column === 'observes' ? 'day' : null;
+  return (current[column] as string | number | null | undefined) ?? missing;
+}
+
+/**
+ * The part of a shipped description that completes an existing price. A price that was loaded
+ * before the attribute `observes` existed lacks it; everything else may have been edited since.
+ * Null if nothing is lacking.
+ */
+function completionOf(record: PriceRecord, known: CurrentPrice): PriceRecord | null {
+  const { observes } = record.attributes;
+  if (typeof observes !== 'string' || known['observes'] !== null) return null;
+  return { ...record, attributes: { observes } };
+}
 
 /** A column value as readable text; references are given by name. */
 function textOf(
@@ -188,11 +202,14 @@ export async function classifyPrices(
   const rows = newNames(descriptions.others, reference, problems);
   const current = await currentPrices(trx, descriptions.prices.values());
   const comparison = { reference, isPermitted, problems };
-  for (const [number, record] of descriptions.prices) {
-    const known = current.get(matchKey(record.code)) ?? null;
-    if (known && record.whenPresent === 'keep') continue;
+  for (const [number, described] of descriptions.prices) {
+    const known = current.get(matchKey(described.code)) ?? null;
+    const isCompletion = known !== null && described.whenPresent === 'keep';
+    const record = isCompletion ? completionOf(described, known) : described;
+    if (record === null) continue;
     const columns = describedColumns(record, known, reference, problems);
-    const changing = columns && known ? changesOf(record, columns, known, comparison) : [];
+    const allowed = isCompletion ? { ...comparison, isPermitted: true } : comparison;
+    const changing = columns && known ? changesOf(record, columns, known, allowed) : [];
     if (!columns || !changing) {
       if (problems.latest) failed.set(number, problems.latest);
     } else if (!known) created.push(record);

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import type { Observes } from '../../catalog/analytics.ts';
 import { MARKETS } from '../../catalog/markets.ts';
 import { plainDecimal, writtenOut } from '../parsing/decimals.ts';
 import type { ProblemPlace } from '../records/load-error.ts';
@@ -42,6 +43,7 @@ interface SeriesEntry {
   readonly unit: UsgsUnit;
   readonly cents?: boolean;
   readonly lastRelease?: number;
+  readonly observes?: Observes;
   readonly name: string;
   readonly shortName: string;
   readonly product: string;
@@ -87,6 +89,7 @@ function seriesOf(entry: SeriesEntry): UsgsSeries {
       product,
       priceType: 'Price',
       frequency: 'Annual',
+      observes: entry.observes ?? 'year-mean',
       currency: 'USD',
       unitOfMeasure: UNITS[unit],
       specification: specificationOf(entry),

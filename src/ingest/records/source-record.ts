@@ -141,6 +141,7 @@ export const ATTRIBUTES: readonly string[] = [
   'unitOfMeasure',
   'assessmentLaunchedAt',
   'specification',
+  'observes',
   ...DIMENSION_FIELDS,
 ];
 

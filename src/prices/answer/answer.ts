@@ -21,6 +21,7 @@ import { cursorText } from '../plan/cursor.ts';
 import { canonicalText, type Plan } from '../plan/plan.ts';
 import type { Snapshot, SnapshotReader } from '../snapshot.ts';
 import {
+  meanWarnings,
   outcomesOf,
   type PlannedPrice,
   ratesByPrice,
@@ -144,6 +145,7 @@ export async function answerAt(
     ...rated.warnings,
     ...sampleWarnings(source, kept),
     ...omitted,
+    ...meanWarnings(kept),
     ...(await vatWarnings(kept)),
   ];
   const { page, nextCursor } = pageOf(plan, data, kept);

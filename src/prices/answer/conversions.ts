@@ -1,3 +1,4 @@
+import { MEAN_PERIODS, type MeanPeriod } from '../../catalog/analytics.ts';
 import { nearest } from '../../catalog/nearest.ts';
 import { type Outcome, outcomeOf } from '../../conversion/outcome.ts';
 import { type RateTable, withheld } from '../../conversion/rate-table.ts';
@@ -10,7 +11,13 @@ import type { CurrencyReference, References, UnitReference } from '../market/ref
 import type { PlanOptions } from '../plan/options.ts';
 import { isConverting } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
-import { sampleRates, unconvertibleOmitted, vatIncluded, type Warning } from './warnings.ts';
+import {
+  meanAtOneDayRate,
+  sampleRates,
+  unconvertibleOmitted,
+  vatIncluded,
+  type Warning,
+} from './warnings.ts';
 
 /** The currency and unit of a request; null keeps those of the price. */
 export interface Targets {
@@ -123,6 +130,10 @@ export async function ratesByPrice(
   return ({ id }) => (samples.has(id) ? rates : none);
 }
 
+/** Returns the period whose mean rate converts a price; null for the rates of days. */
+export const meanOf = ({ options }: Plan, { observes }: SelectedPrice): MeanPeriod | null =>
+  options.rates === 'period-mean' ? MEAN_PERIODS[observes] : null;
+
 /** Decides the conversion of each price. */
 export async function outcomesOf(
   plan: Plan,
@@ -137,7 +148,7 @@ export async function outcomesOf(
     const unit = references.units.get(price.unit_id)?.unit;
     if (!unit) throw new Error(`no unit ${price.unit_id} at this revision`);
     const payable = price.price_type === 'payable';
-    const basis = { payable, currency: price.currency_id, unit };
+    const basis = { payable, currency: price.currency_id, unit, meanOf: meanOf(plan, price) };
     return { price, outcome: outcomeOf(basis, target, ratesOf(price)) };
   });
 }
@@ -171,6 +182,17 @@ export function sampleWarnings(
 ): readonly Warning[] {
   const isUsed = source?.isSample && planned.some(({ outcome }) => outcome?.conversion?.pair);
   return isUsed ? [sampleRates(source.slug, '/options/currency')] : [];
+}
+
+/** Warns of means of a month or year that are converted at the rate of a day. */
+export function meanWarnings(planned: readonly PlannedPrice[]): readonly Warning[] {
+  const converted = planned.filter(({ price, outcome }) => {
+    const pair = outcome?.conversion?.pair;
+    return pair && pair.meanOf === null && MEAN_PERIODS[price.observes] !== null;
+  });
+  if (converted.length === 0) return [];
+  const codes = converted.map(({ price }) => price.code);
+  return [meanAtOneDayRate(codes.length, named(codes, CODES_NAMED))];
 }
 
 /** The specification value that states that VAT is included; undefined without one. */

@@ -78,6 +78,10 @@ const STRETCHES_MAX = 5;
 
 const APPLIES = 'a rate applies to its own day and the 7 days after it';
 
+const MEANS_APPLY =
+  'the mean of a month or year needs a rate of its last day or later, and no 8 days in a row ' +
+  'without one';
+
 /** Words for the stretches of a warning: `2026-01-05 (1), 2026-03-01 to 2026-03-09 (7)`. */
 function stretchesText(listed: Required<Warning>['stretchesWithoutRate'], more: number): string {
   const texts = listed.map(({ firstDate, lastDate, points }) => {
@@ -89,13 +93,19 @@ function stretchesText(listed: Required<Warning>['stretchesWithoutRate'], more: 
 
 /**
  * The warning about a currency that lacks a rate for some requested points, or has none at all.
- * @param requested the number of requested points that need the currency, and the rates' kind
+ * @param requested the number of requested points that need the currency, the rates' kind, and
+ *   true for `means` if some are converted by the mean of a period, for `days` if some by a day
  * @param stretches the days without a rate, in order and apart
  */
 export function ratesMissing(
   source: string,
   rates: CurrencyRates,
-  requested: { readonly points: number; readonly kind: RateTable['kind'] },
+  requested: {
+    readonly points: number;
+    readonly kind: RateTable['kind'];
+    readonly means: boolean;
+    readonly days: boolean;
+  },
   stretches: readonly Stretch[],
 ): Warning {
   const { iso } = rates;
@@ -108,6 +118,8 @@ export function ratesMissing(
   const more = stretches.length - listed.length;
   const newest = hasAnyRate(rates) ? dayText(rates.lastDay) : null;
   const text = stretchesText(listed, more);
+  const applies = [requested.days ? APPLIES : '', requested.means ? MEANS_APPLY : ''];
+  const rule = applies.filter((each) => each !== '').join('; ');
   const needed = missing === 0 ? '' : `; ${missing} requested points need one: ${text}`;
   const isWithheld = requested.kind === 'withheld';
   const none = isWithheld
@@ -117,7 +129,7 @@ export function ratesMissing(
     newest === null
       ? `${source} has no rate of ${iso} ${none}${needed}`
       : `${source} has no rate of ${iso} for ${missing} of ${requested.points} requested points: ` +
-        `${text}; its newest one is of ${newest}, and ${APPLIES}`;
+        `${text}; its newest one is of ${newest}, and ${rule}`;
   const [begin, end] = [stretches[0], stretches.at(-1)];
   return {
     ...{ code: 'rates_missing', pointer: '/options/currency', detail, suggestions: [] },
@@ -147,6 +159,17 @@ export const unconvertibleOmitted = (prices: number, codes: string): Warning => 
   code: 'unconvertible_omitted',
   pointer: '/options/onUnconvertible',
   detail: `${prices} left out, as they cannot be converted. ${codes}`,
+  suggestions: [],
+});
+
+/** The warning about converted means. @param codes the codes of the prices */
+export const meanAtOneDayRate = (prices: number, codes: string): Warning => ({
+  code: 'mean_at_one_day_rate',
+  pointer: '/options/currency',
+  detail:
+    `The values of ${prices} converted prices are means of a month or year, and each was ` +
+    `converted at the rate of one day: ${codes}. Set options.rates to period-mean for the mean ` +
+    'of the rates of its period',
   suggestions: [],
 });
 

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { columnName, DIMENSIONS } from '../../catalog/dimensions.ts';
 import { numberOf, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
@@ -120,7 +120,10 @@ const ATTRIBUTES = sql.join(
     ...['id', 'code', 'price_type', 'currency_id', 'unit_id', 'product_id', 'name', 'short_name'],
     ...['specification', 'assessment_launched_at', 'price_category_id', 'frequency_id'],
     ...Object.values(DIMENSIONS).map(({ field }) => columnName(field)),
-  ].map((column) => sql.ref(column)),
+  ]
+    .map<RawBuilder<unknown>>((column) => sql.ref(column))
+    // As `price_at_2` reads it.
+    .concat(sql`coalesce(observes, 'day') as observes`),
 );
 
 /** Reads the changed price of each run with one. */

@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { Observes } from '../../catalog/analytics.ts';
 import { columnName, DIMENSIONS, type FilterName } from '../../catalog/dimensions.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import { numberIn, requireCommit } from '../../db/revisions.ts';
@@ -6,8 +7,8 @@ import type { Database, PriceDimensions, SpecificationEntry } from '../../db/sch
 import type { ListFilter, Plan } from '../plan/plan.ts';
 
 /*
- * What is selected in a market, and what is known of it: prices (this file), the values of filters,
- * references, exchange rates, and what does not match.
+ * Reads of a market: the selected prices (this file), the values of filters, references, exchange
+ * rates, and the filter values without a match.
  */
 
 /** Returns the database. Called only if a query is needed. */
@@ -57,6 +58,8 @@ export interface PriceAttributes extends PriceDimensions {
   readonly name: string;
   readonly short_name: string | null;
   readonly assessment_launched_at: string | null;
+  /** What a value is: of a day, or the mean of a period. */
+  readonly observes: Observes;
 }
 
 /** A price at a revision, with the date and publication of its latest point. */
@@ -67,7 +70,7 @@ export interface SelectedPrice extends PriceAttributes {
 
 /** The prices of a market at a revision, aliased `p`; see `requireCommit`. */
 export const marketPrices = (slug: string, revision: string): RawBuilder<SelectedPrice> =>
-  sql<SelectedPrice>`(select price.* from price_at(${numberIn(revision)}) as price
+  sql<SelectedPrice>`(select price.* from price_at_2(${numberIn(revision)}) as price
     where price.market_id = (select id from market where slug = ${slug})
       and ${requireCommit(revision)})`;
 

@@ -32,7 +32,7 @@ export function foundPrice(
   references: References,
 ): FoundPrice {
   const record = membersOf(market, price, references, currencyAndUnitOf(price, references));
-  const { specification: _long, assessmentLaunchedAt: _past, ...shown } = record;
+  const { specification: _long, assessmentLaunchedAt: _past, observes: _means, ...shown } = record;
   return shown as unknown as FoundPrice;
 }
 

@@ -139,15 +139,13 @@ export class SeriesCollector {
   }
 
   /**
-   * The columns of each price in the order of their days, by its id.
+   * The id of each price and its columns, in the order of their days. Iterate over it once.
    * @throws Error if two points of a price have the same day
    */
-  finish(): Map<number, Columns> {
-    const series = new Map<number, Columns>();
+  *series(): Generator<readonly [number, Columns]> {
     for (const [priceId, builder] of this.#builders) {
       const columns = builder.finish();
-      series.set(priceId, isAscending(columns.day) ? columns : sorted(columns));
+      yield [priceId, isAscending(columns.day) ? columns : sorted(columns)];
     }
-    return series;
   }
 }

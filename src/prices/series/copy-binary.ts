@@ -1,5 +1,6 @@
 import type { Columns } from '../../conversion/columns.ts';
 import { exactPower } from '../../std/decimal.ts';
+import { Slice } from '../../std/turns.ts';
 import { SeriesCollector } from './collector.ts';
 
 /** Length of the signature, flags and extension length that begin a binary COPY. */
@@ -45,10 +46,17 @@ export class SeriesReader {
     this.#rest = at === bytes.length ? NOTHING : Buffer.from(bytes.subarray(at));
   }
 
-  /** All series. @throws Error if the stream is incomplete */
-  end(): Map<number, Columns> {
+  /** All series, by price id. @throws Error if the stream is incomplete */
+  async end(): Promise<ReadonlyMap<number, Columns>> {
     if (!this.#isEnded) throw new Error('the stream of the database is incomplete');
-    return this.#series.finish();
+    const all = new Map<number, Columns>();
+    const slice = new Slice();
+    // Points that arrive in another order are sorted, which is long for many prices.
+    for (const [priceId, columns] of this.#series.series()) {
+      all.set(priceId, columns);
+      if (slice.isOver) await slice.yieldIfOver();
+    }
+    return all;
   }
 
   #row(bytes: Buffer, start: number): void {

@@ -16,20 +16,23 @@ const CURRENT = `series where ${ON_DAYS}`;
 const REPLACED = `series_history where ${ON_DAYS} and revision_to > $5`;
 
 /**
- * The query for the points within stretches of days at a revision. It reads indexes only;
- * series_at would read every point. "offset 0" prevents the planner from computing the ends twice.
+ * The query for the points within stretches of days at a revision. A counted stretch reads its
+ * points once from each table. Any other reads indexes only: its ends are two look-ups in each.
+ * "offset 0" prevents the planner from computing these twice.
  */
 export const extentsQuery = (stretches: readonly PriceStretch[], revision: string) => ({
   name: 'extents',
-  text: `select w.n::int as n, ends.first - date '2000-01-01' as first,
-      ends.last - date '2000-01-01' as last,
-      case when w.is_counted then (select count(*) from ${CURRENT})
-        + (select count(*) from ${REPLACED}) else 0 end::int as points
+  text: `select w.n::int as n, found.first - date '2000-01-01' as first,
+      found.last - date '2000-01-01' as last, found.points::int as points
     from unnest($1::integer[], $2::date[], $3::date[], $4::boolean[])
         with ordinality as w (id, first, last, is_counted, n)
-      cross join lateral (select ${endOf('least', 'asc')} as first,
-        ${endOf('greatest', 'desc')} as last offset 0) as ends
-    where ends.first is not null and require_commit($5, $6)`,
+      cross join lateral (
+        select min(date) as first, max(date) as last, count(*) as points
+          from (select date from ${CURRENT} union all select date from ${REPLACED}) as each
+          where w.is_counted
+        union all select ${endOf('least', 'asc')}, ${endOf('greatest', 'desc')}, 0
+          where not w.is_counted offset 0) as found
+    where found.first is not null and require_commit($5, $6)`,
   values: [
     stretches.map(({ priceId }) => priceId),
     stretches.map(({ first }) => dateText(first)),

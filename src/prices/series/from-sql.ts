@@ -158,7 +158,7 @@ export function columnsOfRows(rows: readonly FewPointsRow[]): Map<number, Column
       .of(priceId)
       .add(day, rescaled(low), rescaled(mid), rescaled(high), scale, Number(micros), corrections);
   }
-  return series.finish();
+  return new Map(series.series());
 }
 
 /**

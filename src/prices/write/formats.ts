@@ -139,7 +139,7 @@ const table = (load: () => Promise<TableSlices>): FormatWriter => ({
   },
 });
 
-/** How a format writes an answer. */
+/** The writer of a format. */
 interface FormatWriter {
   /** The bytes in slices. An error midway is thrown, after incomplete bytes. */
   readonly write: (answer: Answer) => AsyncGenerator<Buffer>;

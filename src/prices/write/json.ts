@@ -3,6 +3,7 @@ import {
   type DecimalColumn,
   type FxColumns,
   isUnconverted,
+  type MeanColumns,
   nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
@@ -39,35 +40,57 @@ const PAIRS = 8;
 const TEXT_BYTES = 160;
 
 type Leg = CurrencyRates | null;
+type Pair = FxColumns['pair'];
 
 const rateOut = new ByteWriter('null');
 
 /** The rates of a pair as JSON by day, cached because all converted prices share the days. */
 class RateTexts {
-  readonly from: Leg;
-  readonly to: Leg;
+  readonly #from: Leg;
+  readonly #to: Leg;
+  readonly #meanOf: Pair['meanOf'];
   readonly #days = new Int32Array(DAYS);
   readonly #texts: (Words | undefined)[] = new Array(DAYS).fill(undefined);
 
-  constructor(from: Leg, to: Leg) {
-    this.from = from;
-    this.to = to;
+  constructor({ from, to, meanOf }: Pair) {
+    this.#from = from;
+    this.#to = to;
+    this.#meanOf = meanOf;
   }
 
-  /** `,"fx":{…}` of a point that has a rate. */
+  isOf({ from, to, meanOf }: Pair): boolean {
+    return this.#from === from && this.#to === to && this.#meanOf === meanOf;
+  }
+
+  /** `,"fx":{…}` or `,"fxMean":{…}` of a point that has a rate. */
   at(fx: FxColumns, index: number): Words {
     const day = fx.day[index] as number;
     const slot = day & (DAYS - 1);
     const known = this.#texts[slot];
     if (known && this.#days[slot] === day) return known;
-    const text = fxText(fx, index);
+    const text = fx.means === null ? fxText(fx, index) : meanText(fx.means, day, index);
     this.#days[slot] = day;
     this.#texts[slot] = text;
     return text;
   }
 }
 
-/** The text of `RateTexts.at`. */
+/** The text of `RateTexts.at` for the mean rate of a period. @param last its last rate day */
+function meanText({ first, days, rate }: MeanColumns, last: number, index: number): Words {
+  rateOut.begin(TEXT_BYTES);
+  rateOut.text(',"fxMean":{"firstDate":"');
+  rateOut.day(first[index] as number);
+  rateOut.text('","lastDate":"');
+  rateOut.day(last);
+  rateOut.text('","days":');
+  rateOut.integer(days[index] as number);
+  rateOut.text(',"rate":"');
+  rateOut.number(rate, index, TEXT_BYTES);
+  rateOut.text('"}');
+  return new Words(rateOut.end().toString('latin1'));
+}
+
+/** The text of `RateTexts.at` for the rates of a day. */
 function fxText(fx: FxColumns, index: number): Words {
   rateOut.begin(TEXT_BYTES);
   rateOut.text(',"fx":{"date":"');
@@ -84,9 +107,9 @@ function fxText(fx: FxColumns, index: number): Words {
 const recent: RateTexts[] = [];
 
 /** The cached texts of a pair, or new ones. */
-function rateTextsOf({ pair: { from, to } }: FxColumns): RateTexts {
-  const at = recent.findIndex((each) => each.from === from && each.to === to);
-  const [texts = new RateTexts(from, to)] = at < 0 ? [] : recent.splice(at, 1);
+function rateTextsOf({ pair }: FxColumns): RateTexts {
+  const at = recent.findIndex((each) => each.isOf(pair));
+  const [texts = new RateTexts(pair)] = at < 0 ? [] : recent.splice(at, 1);
   recent.unshift(texts);
   recent.length = Math.min(recent.length, PAIRS);
   return texts;
@@ -180,7 +203,7 @@ function putPoint(
   at = putValue(out, at, points.high, index, isText);
   at = publications.put(view, out, at, dayOfMicros(micros), micros);
   at = putInteger(out, at, points.corrections[index] as number);
-  // A point without a rate has no `fx`.
+  // A point without a rate has neither `fx` nor `fxMean`.
   if (fx !== null && rates !== null && fx.day[index] !== NO_DAY) {
     at = putWords(view, at, rates.at(fx, index));
   }

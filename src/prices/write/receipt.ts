@@ -17,6 +17,8 @@ export interface Receipt {
   readonly unitFactor: { readonly multiply: string; readonly divide: string } | null;
   /** Null if no exchange rate was used. */
   readonly source: string | null;
+  /** Present if the rates are means of a month or year. */
+  readonly rates?: 'period-mean';
   /** Null if no value was converted. */
   readonly rounding: string | null;
 }
@@ -48,6 +50,7 @@ export function receiptOf(
     to,
     unitFactor: { multiply, divide },
     source: conversion.pair?.source ?? null,
+    ...(conversion.pair?.meanOf ? { rates: 'period-mean' } : {}),
     rounding: roundingText(rounding),
   };
 }

@@ -68,10 +68,11 @@ export function attributesOf(
     unitOfMeasure: currencyAndUnit.unitOfMeasure,
     currency: currencyAndUnit.currency,
     priceType: known(references.priceTypes, price.price_type, 'price type'),
+    observes: price.observes,
   };
 }
 
-/** The members of a record up to its price type, in the order of the contract. */
+/** The members of a record up to its conversion, in the order of the contract. */
 export function membersOf(
   market: Market,
   price: SelectedPrice,

@@ -7,6 +7,7 @@ import { textCell } from '../../std/csv.ts';
 import type { RenderContext } from '../answer/answer.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ascii, ByteWriter, COMMA, POINT_BYTES_MAX, QUOTE, slicesOf } from './bytes.ts';
+import { POINT_COLUMNS, type PointColumn } from './point-columns.ts';
 import type { Contents, Description } from './points.ts';
 import type { Receipt } from './receipt.ts';
 import { membersOf } from './record.ts';
@@ -89,6 +90,7 @@ export function sharedValues(
     assessmentLaunchedAt: members.assessmentLaunchedAt,
     lastAssessedAt: members.lastAssessedAt,
     latestPublishedAt: members.latestPublishedAt,
+    observes: members.observes,
     ...receiptValues(receipt),
     ...summaryValues(summary),
   };
@@ -104,8 +106,8 @@ const POINT_BYTES = 80;
 
 const NULL = ascii('null');
 
-/** Writes the cell of one point in one column. */
-type PointCell = (points: PointColumns, index: number) => void;
+/** Writes the cell of one point in one column of a record. */
+type PointCell = (index: number) => void;
 
 /** The notation of rows: lines of CSV, or flat JSON objects with numbers or texts. */
 class RowNotation {
@@ -115,8 +117,6 @@ class RowNotation {
   readonly rowStart: string;
   readonly rowEnd: string;
   readonly out: ByteWriter;
-  /** The cells of the columns whose values differ between the points of a record. */
-  readonly points: Readonly<Record<string, PointCell>>;
 
   constructor(isJson: boolean, isText: boolean) {
     this.isJson = isJson;
@@ -124,7 +124,6 @@ class RowNotation {
     this.rowStart = isJson ? '{' : '';
     this.rowEnd = isJson ? '}' : '\r\n';
     this.out = new ByteWriter(isJson ? 'null' : '');
-    this.points = this.#pointCells();
   }
 
   /** The bytes before a cell: the comma after the cell before it, and its name in JSON. */
@@ -166,49 +165,47 @@ class RowNotation {
     out.byte(QUOTE);
   }
 
-  #integer(value: number | undefined): void {
-    if (value === undefined) this.#empty();
-    else this.out.integer(value);
+  #instant(micros: number): void {
+    if (this.isJson) this.out.byte(QUOTE);
+    this.out.instant(micros);
+    if (this.isJson) this.out.byte(QUOTE);
   }
 
-  #pointCells(): Readonly<Record<string, PointCell>> {
-    const { out, isJson } = this;
-    const hasRate = ({ fx }: PointColumns, index: number) =>
-      fx !== null && fx.day[index] !== NO_DAY;
-    return {
-      date: ({ day }, index) => this.day(day[index]),
-      low: ({ low }, index) => this.#decimal(low, index),
-      mid: ({ mid }, index) => this.#decimal(mid, index),
-      high: ({ high }, index) => this.#decimal(high, index),
-      publishedAt: ({ publishedAt }, index) => {
-        if (isJson) out.byte(QUOTE);
-        out.instant(publishedAt[index] as number);
-        if (isJson) out.byte(QUOTE);
-      },
-      corrections: ({ corrections }, index) => this.#integer(corrections[index]),
-      periodStart: ({ periods }, index) => this.day(periods?.start[index]),
-      periodEnd: ({ periods }, index) => this.day(periods?.end[index]),
-      observations: ({ periods }, index) => this.#integer(periods?.observations[index]),
-      observationsLeftOut: ({ periods }, index) =>
-        this.#integer(periods?.leftOut[index] || undefined),
-      movingAverage: ({ movingAverage }, index) => {
-        if (movingAverage === undefined) this.#empty();
-        else this.#decimal(movingAverage, index);
-      },
-      fxDate: ({ fx }, index) => this.day(fx?.day[index]),
-      fxBase: (points, index) => {
-        if (hasRate(points, index)) out.text(this.shared(points.fx?.pair.base ?? null));
-        else this.#empty();
-      },
-      fxFrom: (points, index) => {
-        if (points.fx && hasRate(points, index)) this.#decimal(points.fx.from, index);
-        else this.#empty();
-      },
-      fxTo: (points, index) => {
-        if (points.fx && hasRate(points, index)) this.#decimal(points.fx.to, index);
-        else this.#empty();
-      },
-    };
+  #text(text: string | null): void {
+    if (text === null) this.#empty();
+    else this.out.text(this.shared(text));
+  }
+
+  /** The cells of a column in the points of a record; null if all are empty. */
+  cellOf(column: PointColumn, points: PointColumns): PointCell | null {
+    switch (column.kind) {
+      case 'day': {
+        const days = column.of(points);
+        return days ? (index) => this.day(days[index]) : null;
+      }
+      case 'instant': {
+        const instants = column.of(points);
+        return (index) => this.#instant(instants[index] as number);
+      }
+      case 'decimal': {
+        const decimals = column.of(points);
+        return decimals ? (index) => this.#decimal(decimals, index) : null;
+      }
+      case 'integer': {
+        const { isZeroEmpty = false } = column;
+        const integers = column.of(points);
+        if (integers === undefined) return null;
+        return (index) => {
+          const value = integers[index] as number;
+          if (value === 0 && isZeroEmpty) this.#empty();
+          else this.out.integer(value);
+        };
+      }
+      case 'text': {
+        const textAt = column.of(points);
+        return textAt ? (index) => this.#text(textAt(index)) : null;
+      }
+    }
   }
 }
 
@@ -228,23 +225,20 @@ export const reasonOf = (receipt: Receipt | null): string | null =>
   receipt?.status === 'partial' ? null : (receipt?.reason ?? null);
 
 /** The cell with the reason that a point was not converted. */
-function reasonCell(receipt: Receipt | null, notation: RowNotation): PointCell {
+function reasonCell(
+  receipt: Receipt | null,
+  points: PointColumns,
+  notation: RowNotation,
+): PointCell {
   const [converted, unconverted] = [reasonOf(receipt), 'no-rate'].map((each) =>
     ascii(notation.shared(each)),
   );
-  return (points, index) =>
+  return (index) =>
     notation.out.put((isUnconverted(points, index) ? unconverted : converted) as Buffer);
 }
 
 /** True if no point was converted or aggregated, so that each has the same reason. */
 const isNative = ({ fx, periods }: PointColumns): boolean => fx === null && periods === null;
-
-/** The columns that are empty in each point of some series: those of computed numbers. */
-function isEmptyIn({ periods, fx, movingAverage }: PointColumns, name: string): boolean {
-  if (name === 'movingAverage') return movingAverage === undefined;
-  if (name.startsWith('period') || name.startsWith('observations')) return periods === null;
-  return name.startsWith('fx') && fx === null;
-}
 
 /** A row: `texts` that all rows of a record share, with the cells of a point between them. */
 interface RowShape {
@@ -268,13 +262,14 @@ function rowShape(context: RenderContext, contents: Contents, notation: RowNotat
   };
   for (const [place, name] of columnsOf(context.plan).entries()) {
     text += notation.before(name, place === 0);
-    const cell = notation.points[name];
+    const column = POINT_COLUMNS[name];
     if (name === 'conversionReason') {
       if (!hasPoints) text += notation.shared(receipt?.reason ?? null);
       else if (isNative(points)) text += notation.shared(reasonOf(receipt));
-      else add(reasonCell(receipt, notation));
-    } else if (cell !== undefined) {
-      if (hasPoints && !isEmptyIn(points, name)) add(cell);
+      else add(reasonCell(receipt, points, notation));
+    } else if (column !== undefined) {
+      const cell = hasPoints ? notation.cellOf(column, points) : null;
+      if (cell !== null) add(cell);
       else text += notation.shared(null);
     } else text += notation.shared(shared[name] ?? null);
   }
@@ -307,7 +302,7 @@ export function* recordRows(
     if (isJson && index > 0) out.byte(COMMA);
     for (let place = 0; place < count; place += 1) {
       out.put(texts[place] as Buffer);
-      (cells[place] as PointCell)(points, index);
+      (cells[place] as PointCell)(index);
     }
     out.put(end);
   });

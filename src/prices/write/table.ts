@@ -14,6 +14,7 @@ import type { RenderContext } from '../answer/answer.ts';
 import { firstComputing, isComputed } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
 import { Int128, PRECISION } from './int128.ts';
+import { POINT_COLUMNS, type PointColumn } from './point-columns.ts';
 import type { Contents } from './points.ts';
 import { columnsOf, reasonOf, type SharedValue, sharedValues } from './rows.ts';
 
@@ -38,26 +39,12 @@ const STORED_SCALE = 10;
 /** Decimals of computed numbers. Numbers with more are rejected, see `checkTable`. */
 const COMPUTED_SCALE = 18;
 
-/** The kinds of columns that are not text. The factors of a unit may have any digits. */
+/** The kinds of record columns that are not text. The factors of a unit may have any digits. */
 const KINDS: Readonly<Record<string, TableColumnKind>> = {
-  date: 'day',
-  low: 'decimal',
-  mid: 'decimal',
-  high: 'decimal',
-  publishedAt: 'instant',
-  corrections: 'integer',
   isSustainable: 'boolean',
   assessmentLaunchedAt: 'day',
   lastAssessedAt: 'day',
   latestPublishedAt: 'instant',
-  periodStart: 'day',
-  periodEnd: 'day',
-  observations: 'integer',
-  observationsLeftOut: 'integer',
-  movingAverage: 'decimal',
-  fxDate: 'day',
-  fxFrom: 'decimal',
-  fxTo: 'decimal',
   latestDate: 'day',
   latestMid: 'decimal',
   previousDate: 'day',
@@ -82,7 +69,7 @@ export interface TableColumn {
 /** The requested columns of a plan, in their order. */
 export const tableColumns = (plan: Plan): readonly TableColumn[] =>
   columnsOf(plan).map((name) => {
-    const kind = KINDS[name] ?? 'text';
+    const kind = POINT_COLUMNS[name]?.kind ?? KINDS[name] ?? 'text';
     return { name, kind, scale: kind === 'decimal' ? scaleOf(plan, name) : 0 };
   });
 
@@ -121,50 +108,42 @@ const NONE: RunValues = { of: 'record', value: null };
 const DAYS_TO_2000 = 10_957;
 const MICROS_TO_2000 = 946_684_800_000_000;
 
-const days = (column: Int32Array | undefined): RunValues =>
-  column === undefined
-    ? NONE
-    : {
-        of: 'number',
-        at: (index) => {
-          const day = column[index] as number;
-          return day === NO_DAY ? Number.NaN : day + DAYS_TO_2000;
-        },
-      };
+const numbers = (at: (index: number) => number): RunValues => ({ of: 'number', at });
 
-const decimals = (column: DecimalColumn | undefined): RunValues =>
-  column === undefined ? NONE : { of: 'decimal', column };
-
-const integers = (column: Int32Array | undefined): RunValues =>
-  column === undefined ? NONE : { of: 'number', at: (index) => column[index] as number };
-
-/** The values of points, by column. Days and instants count from 1970. */
-const POINT_VALUES: Readonly<Record<string, (points: PointColumns) => RunValues>> = {
-  date: ({ day }) => days(day),
-  low: ({ low }) => decimals(low),
-  mid: ({ mid }) => decimals(mid),
-  high: ({ high }) => decimals(high),
-  publishedAt: ({ publishedAt }) => ({
-    of: 'number',
-    at: (index) => (publishedAt[index] as number) + MICROS_TO_2000,
-  }),
-  corrections: ({ corrections }) => integers(corrections),
-  periodStart: ({ periods }) => days(periods?.start),
-  periodEnd: ({ periods }) => days(periods?.end),
-  observations: ({ periods }) => integers(periods?.observations),
-  observationsLeftOut: ({ periods }) =>
-    periods === null
-      ? NONE
-      : { of: 'number', at: (index) => (periods.leftOut[index] as number) || Number.NaN },
-  movingAverage: ({ movingAverage }) => decimals(movingAverage),
-  fxDate: ({ fx }) => days(fx?.day),
-  fxBase: ({ fx }) =>
-    fx === null
-      ? NONE
-      : { of: 'text', at: (index) => (fx.day[index] === NO_DAY ? null : fx.pair.base) },
-  fxFrom: ({ fx }) => decimals(fx?.from),
-  fxTo: ({ fx }) => decimals(fx?.to),
-};
+/** The values of a column in the points of a record. Days and instants count from 1970. */
+function valuesOf(column: PointColumn, points: PointColumns): RunValues {
+  switch (column.kind) {
+    case 'day': {
+      const days = column.of(points);
+      if (days === undefined) return NONE;
+      return numbers((index) => {
+        const day = days[index] as number;
+        return day === NO_DAY ? Number.NaN : day + DAYS_TO_2000;
+      });
+    }
+    case 'instant': {
+      const instants = column.of(points);
+      return numbers((index) => (instants[index] as number) + MICROS_TO_2000);
+    }
+    case 'decimal': {
+      const decimals = column.of(points);
+      return decimals === undefined ? NONE : { of: 'decimal', column: decimals };
+    }
+    case 'integer': {
+      const { isZeroEmpty = false } = column;
+      const integers = column.of(points);
+      if (integers === undefined) return NONE;
+      return numbers((index) => {
+        const value = integers[index] as number;
+        return value === 0 && isZeroEmpty ? Number.NaN : value;
+      });
+    }
+    case 'text': {
+      const at = column.of(points);
+      return at === undefined ? NONE : { of: 'text', at };
+    }
+  }
+}
 
 /** The values of a column in a run. */
 export function valuesIn({ contents, shared, points }: Run, { name }: TableColumn): RunValues {
@@ -176,8 +155,8 @@ export function valuesIn({ contents, shared, points }: Run, { name }: TableColum
     const reason = reasonOf(receipt);
     return { of: 'text', at: (index) => (isUnconverted(points, index) ? 'no-rate' : reason) };
   }
-  const ofPoint = POINT_VALUES[name];
-  if (ofPoint !== undefined) return points === null ? NONE : ofPoint(points);
+  const column = POINT_COLUMNS[name];
+  if (column !== undefined) return points === null ? NONE : valuesOf(column, points);
   return { of: 'record', value: shared[name] ?? null };
 }
 

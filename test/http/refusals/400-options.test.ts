@@ -24,6 +24,7 @@ refuses('options keep their ranges, words and forms', {
   'eleven decimals': [options({ decimals: 11 }), '/options/decimals out_of_range'],
   'decimals below none': [options({ decimals: -1 }), '/options/decimals out_of_range'],
   'another word': [options({ onUnconvertible: 'drop' }), '/options/onUnconvertible out_of_range'],
+  'other rates': [options({ rates: 'month' }), '/options/rates out_of_range'],
   'no currency': [options({ currency: '' }), '/options/currency invalid_format'],
   'a long currency': [options({ currency: 'U'.repeat(65) }), '/options/currency too_long'],
   'a long unit': [options({ unitOfMeasure: 't'.repeat(129) }), '/options/unitOfMeasure too_long'],

@@ -98,6 +98,10 @@ t.test('every series there is can be created from the reference data alone', asy
     const value = cents ? '1.234' : '123.4';
     t.strictSame(await seriesOf(pool, code), [['2024-12-31', null, value, null, 0]]);
   }
+  const { rows: ofDays } = await pool.query(
+    "select code from price where observes is distinct from 'year-mean' order by code",
+  );
+  t.strictSame(ofDays, [{ code: 'CP-RE-9112' }, { code: 'CP-RE-9113' }], 'prices of a year end');
 });
 
 const row = 'MCS2025,Nickel,2022,17500,18,25815,11.71,55';

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { inRevision } from '../../support/database/minimal-data.ts';
 import {
   errorsOf,
   fileOf,
@@ -84,6 +85,29 @@ t.test(
     }
   },
 );
+
+t.test('its values are means of months, also of prices loaded before that was known', async (t) => {
+  const { client, pool } = await loadingDatabase(t);
+  await loadText(t, client, 'worldbank', pinkSheet({ rows: ROWS }));
+  const stated = async () => {
+    const { rows } = await pool.query('select observes from price order by code');
+    return rows.map(({ observes }) => observes);
+  };
+  t.strictSame(await stated(), ['month-mean', 'month-mean', 'month-mean']);
+  // Loaded by the version before; somebody stated the opposite of one price since.
+  await inRevision(
+    pool,
+    'update price set observes = null',
+    "update price set observes = 'day' where code = 'CP-CU-9001'",
+  );
+  const more = [...ROWS, ['2020M03', n('1'), n('530'), n('31'), n('720'), n('1')]];
+  const report = await loadText(t, client, 'worldbank', pinkSheet({ rows: more }));
+  t.match(report, { status: 'applied', counts: { pricesAdded: 0, pricesChanged: 2 } });
+  t.strictSame(await stated(), ['month-mean', 'day', 'month-mean']);
+  const again = [...more, ['2020M04', n('1'), n('530'), n('31'), n('720'), n('1')]];
+  const next = await loadText(t, client, 'worldbank', pinkSheet({ rows: again }));
+  t.match(next, { status: 'applied', counts: { pricesChanged: 0 } });
+});
 
 t.test('an average counts as published when its month is over, whatever the edition', async (t) => {
   const { client, pool } = await loadingDatabase(t);

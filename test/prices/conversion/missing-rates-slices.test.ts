@@ -39,10 +39,12 @@ t.test('missing rates of 20,000 prices are found in slices, and others run betwe
     outcome,
   }));
   const counted: number[] = [];
+  const turnsBefore: number[] = [];
   // The only point of price 0 is before the first rate, that of each other on a day with a rate.
   const dayOf = (priceId: number): number => (priceId === 0 ? 9_000 : 9_600);
   const extents: MarketReader['extents'] = async (stretches) => {
     counted.push(stretches.length);
+    turnsBefore.push(turns);
     return stretches.map(({ priceId, first, last }) => {
       const day = dayOf(priceId);
       return first <= day && day <= last ? { first: day, last: day, points: 1 } : null;
@@ -52,19 +54,30 @@ t.test('missing rates of 20,000 prices are found in slices, and others run betwe
   const references = { units: new Map(), currencies: new Map() } as unknown as References;
   const targets = { currency: null, unit: null };
   const inUse = { source: 'ECB', ratesOf: () => RATES, references, targets };
-  let others = 0;
+  let turns = 0;
   let isOver = false;
-  const tick = (): void => {
-    others += 1;
-    if (!isOver) setImmediate(tick);
+  const countTurn = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(countTurn);
   };
-  setImmediate(tick);
+  // Each read of the clock takes a millisecond: slices end by their prices, on any machine.
+  let nowMs = performance.now();
+  t.intercept(performance, 'now', {
+    value: () => {
+      nowMs += 1;
+      return nowMs;
+    },
+  });
+  setImmediate(countTurn);
   const checked = await withMissingRates({ extents }, plan, planned, inUse);
   isOver = true;
   t.same(counted.length, 2, 'two reads: the days of the points, and their segments');
   t.equal(checked.planned[0]?.outcome?.reason, 'no-rate');
   t.equal(checked.planned[1]?.outcome, outcome);
-  t.ok(others > 1, `${others} turns of the event loop`);
+  const [beforeDays = 0, beforePoints = 0] = turnsBefore;
+  const steps = [beforeDays, beforePoints - beforeDays, turns - beforePoints];
+  // Two passes over all prices before the first read and after the second, in slices of 256.
+  t.ok(Math.min(...steps) >= 150, `${steps} turns before, between and after the reads`);
 });
 
 const FIRST_DAY = 3_653;

@@ -2,6 +2,7 @@ import t from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
 import { BULK_MARKET, fill } from '../../support/database/bulk.ts';
 import { seededDatabase, testDatabase } from '../../support/database/database.ts';
+import { inRevision } from '../../support/database/minimal-data.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { readArrow } from '../../support/prices/arrow.ts';
 import { csvRecords, parseCsv } from '../../support/prices/csv.ts';
@@ -15,6 +16,7 @@ const EVERYTHING = {
   unitOfMeasure: 'lb',
 };
 const MOVING = { includeSeries: true, movingAverage: 5 };
+const MEANS = { includeSeries: true, currency: 'EUR', rates: 'period-mean' };
 const AVERAGES = { includeSeries: true, aggregate: { period: 'quarter', method: 'average' } };
 
 async function ask({ app, key }: Service, slug: string, body: object) {
@@ -47,10 +49,14 @@ const plain = (rows: readonly Readonly<Record<string, string>>[]) =>
   );
 
 t.test('an Arrow stream holds what the CSV of the same request holds', async (t) => {
-  const database = await seededDatabase(t);
+  const database = await testDatabase(t, { seeded: true });
+  await inRevision(
+    database.pool,
+    "update price set observes = 'month-mean' where code like 'CP-NI-000%'",
+  );
   for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
     const service = await serviceOn(t, database, settings);
-    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES, MOVING]) {
+    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES, MOVING, MEANS]) {
       const body = { filters: { dateFrom: '2026-06-01' }, options };
       for (const slug of ['nickel', 'lithium'] as const) {
         const { answer, read } = await ask(service, slug, body);
@@ -59,6 +65,8 @@ t.test('an Arrow stream holds what the CSV of the same request holds', async (t)
         const expected = plain(csvRecords(await csvOf(service, slug, body)));
         t.same(read.rows, expected, `${slug} ${JSON.stringify(options)}`);
         t.ok(expected.length > 5);
+        const hasMeans = expected.some((each) => each['fxMeanDays'] === '22');
+        t.equal(hasMeans, options === MEANS && slug === 'nickel', 'mean rates');
       }
     }
   }

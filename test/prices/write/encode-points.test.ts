@@ -78,7 +78,25 @@ type RandomPoint = typeof point extends fc.Arbitrary<infer T> ? T : never;
 
 const BASES = ['EUR', 'USD'];
 
-/** The columns of some points, with rates, periods or neither. */
+/** The kinds of rates of points. */
+const RATED = ['rates', 'means'];
+
+/** The first rate day and the number of rate days of a mean, which depend on the last one. */
+const spanOf = (last: number) => ({ first: Math.max(DAYS.min, last - 25), days: 1 + (last & 15) });
+
+/** The mean rates of some points; `from` of each is the mean. */
+function meansOf(points: readonly RandomPoint[]) {
+  const spans = points.map(({ rate }) => (rate === null ? null : spanOf(rate.day)));
+  return {
+    first: Int32Array.from(spans, (span) => span?.first ?? NO_DAY),
+    days: Int32Array.from(spans, (span) => span?.days ?? 0),
+    rate: columnOf(points.map(({ rate }) => rate?.from ?? null)),
+    exact: [],
+    nearest: new Float64Array(),
+  };
+}
+
+/** The columns of some points, with rates of days, mean rates, periods or none of them. */
 function columnsOf(points: readonly RandomPoint[], kind: string, base: string): PointColumns {
   const column = (at: 0 | 1 | 2) => columnOf(points.map((each) => each.values[at]));
   const legs = (name: 'from' | 'to') => columnOf(points.map(({ rate }) => rate?.[name] ?? null));
@@ -90,16 +108,22 @@ function columnsOf(points: readonly RandomPoint[], kind: string, base: string): 
     high: column(2),
     publishedAt: Float64Array.from(points, (each) => Number(each.publishedAt)),
     corrections: Int32Array.from(points, (each) => each.corrections),
-    fx:
-      kind === 'rates'
-        ? {
-            // Legs of their own, as of another table of rates.
-            pair: { source: 'ECB', base, from: currencyRates('USD', '0', '1'), to: null },
-            day: Int32Array.from(points, ({ rate }) => rate?.day ?? NO_DAY),
-            from: legs('from'),
-            to: legs('to'),
-          }
-        : null,
+    fx: RATED.includes(kind)
+      ? {
+          // Legs of their own, as of another table of rates.
+          pair: {
+            source: 'ECB',
+            base,
+            from: currencyRates('USD', '0', '1'),
+            to: null,
+            meanOf: kind === 'means' ? 'month' : null,
+          },
+          day: Int32Array.from(points, ({ rate }) => rate?.day ?? NO_DAY),
+          from: legs('from'),
+          to: legs('to'),
+          means: kind === 'means' ? meansOf(points) : null,
+        }
+      : null,
     periods:
       kind === 'periods'
         ? {
@@ -132,6 +156,13 @@ const ratesText = ({ rate }: RandomPoint, base: string): string => {
   return `,"fx":{"date":"${dayText(rate.day)}","base":"${base}",${legs}}`;
 };
 
+const meanText = ({ rate }: RandomPoint): string => {
+  if (!rate) return '';
+  const { first, days } = spanOf(rate.day);
+  const dates = `"firstDate":"${dayText(first)}","lastDate":"${dayText(rate.day)}"`;
+  return `,"fxMean":{${dates},"days":${days},"rate":"${textOf(rate.from)}"}`;
+};
+
 const periodText = ({ day, period: { start, observations, leftOut } }: RandomPoint): string => {
   const ends = `"periodStart":"${dayText(start)}","periodEnd":"${dayText(day)}"`;
   const counts = leftOut > 0 ? `,"observationsLeftOut":${leftOut}` : '';
@@ -146,7 +177,8 @@ function textsOf(points: readonly RandomPoint[], kind: string, base: string): st
       `"date":"${dayText(each.day)}","low":${low},"mid":${mid},"high":${high}`,
       `"publishedAt":"${instantText(each.publishedAt)}","corrections":${each.corrections}`,
     ].join(',');
-    const rates = kind === 'rates' ? ratesText(each, base) : '';
+    const ofDay = kind === 'rates' ? ratesText(each, base) : '';
+    const rates = kind === 'means' ? meanText(each) : ofDay;
     const mean = kind === 'periods' ? '' : `,"movingAverage":${textOf(each.movingAverage)}`;
     const reason = mid === 'null' ? ',"conversionReason":"no-rate"' : '';
     return `{${members}${rates}${kind === 'periods' ? periodText(each) : ''}${mean}${reason}}`;
@@ -162,7 +194,7 @@ t.test(
     fc.assert(
       fc.property(
         fc.array(point, { maxLength: 60, size: 'max' }).map(oneRateADay),
-        fc.constantFrom('native', 'rates', 'periods'),
+        fc.constantFrom('native', 'rates', 'means', 'periods'),
         fc.constantFrom(...BASES),
         (points, kind, base) => {
           const wanted = textsOf(points, kind, base);
@@ -173,7 +205,7 @@ t.test(
           for (const { values, rate } of points) {
             if (values[1] === null) found.add('a null mid');
             if (values.some((each) => each !== null && 'wide' in each)) found.add('a wide number');
-            if (kind === 'rates' && !rate) found.add('a point without a rate');
+            if (RATED.includes(kind) && !rate) found.add('a point without a rate');
           }
         },
       ),
@@ -197,8 +229,10 @@ t.test('the longest converted points fit, thousands of times over', async (t) =>
     period: { start: 0, observations: 1, leftOut: 0 },
   };
   const points = Array.from({ length: 3_000 }, () => longest);
-  const got = pointsText(columnsOf(points, 'rates', 'EUR')).toString('latin1');
-  t.ok(got === textsOf(points, 'rates', 'EUR'));
+  for (const kind of RATED) {
+    const got = pointsText(columnsOf(points, kind, 'EUR')).toString('latin1');
+    t.ok(got === textsOf(points, kind, 'EUR'), kind);
+  }
 });
 
 t.test('a wide table has every digit of numbers with a hundred decimals', async (t) => {

@@ -4,6 +4,7 @@ import { DuckDBInstance } from '@duckdb/node-api';
 import fc from 'fast-check';
 import t from 'tap';
 import { seededDatabase, testDatabase } from '../../support/database/database.ts';
+import { inRevision } from '../../support/database/minimal-data.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { readArrow } from '../../support/prices/arrow.ts';
 import { csvRecords } from '../../support/prices/csv.ts';
@@ -18,6 +19,7 @@ const EVERYTHING = {
   unitOfMeasure: 'lb',
 };
 const MOVING = { includeSeries: true, movingAverage: 5 };
+const MEANS = { includeSeries: true, currency: 'EUR', rates: 'period-mean' };
 const AVERAGES = { includeSeries: true, aggregate: { period: 'quarter', method: 'average' } };
 
 let folder: string;
@@ -63,10 +65,14 @@ const cellsOf = (rows: readonly Readonly<Record<string, unknown>>[]) =>
   rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, v]) => [name, cellOf(v)])));
 
 t.test('DuckDB reads from the file what the CSV of the same request holds', async (t) => {
-  const database = await seededDatabase(t);
+  const database = await testDatabase(t, { seeded: true });
+  await inRevision(
+    database.pool,
+    "update price set observes = 'month-mean' where code like 'CP-NI-000%'",
+  );
   for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
     const service = await serviceOn(t, database, settings);
-    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES, MOVING]) {
+    for (const options of [{}, { includeSeries: true }, EVERYTHING, AVERAGES, MOVING, MEANS]) {
       const body = { filters: { dateFrom: '2026-06-01' }, options };
       const csv = await service.request({
         method: 'POST',
@@ -80,6 +86,8 @@ t.test('DuckDB reads from the file what the CSV of the same request holds', asyn
       const expected = csvRecords(csv.text);
       t.same(cellsOf(await rows('select * from prices')), expected);
       t.ok(expected.length > 5);
+      const hasMeans = expected.some((each) => each['fxMeanDays'] === '22');
+      t.equal(hasMeans, options === MEANS, 'mean rates');
       close();
     }
   }

@@ -16,6 +16,7 @@ const TARGETS: Readonly<Partial<Record<OptionName, readonly (string | number)[]>
   unitOfMeasure: ['t', 'kg', 'lb', 'Pound', 'kWh', 'mtu', 'cwt', 'troy ounce'],
   onUnconvertible: ['keep', 'omit', 'error'],
   decimals: [0, 3, 10],
+  rates: ['period-mean', 'day'],
 };
 
 /** By market: codes and names that its filters take. */

@@ -90,6 +90,7 @@ const OPTIONS: Readonly<Record<OptionName, (value: unknown) => boolean>> = {
   layout: isOneOf('long'),
   warnings: isOneOf('header'),
   movingAverage: isIn(1, 250),
+  rates: isOneOf('day', 'period-mean'),
 };
 
 const optionsAreLegal = (options: Members): boolean =>

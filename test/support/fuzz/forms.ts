@@ -12,6 +12,7 @@ const VALUES: Readonly<Partial<Record<OptionName, fc.Arbitrary<unknown>>>> = {
   layout: fc.constantFrom('long', 'wide'),
   warnings: fc.constantFrom('header', 'row'),
   movingAverage: fc.integer({ min: 1, max: 40 }),
+  rates: fc.constantFrom('day', 'period-mean'),
 };
 
 /** The revision of an answer, and the instant of its commit. */

@@ -34,7 +34,7 @@ function bytesOf({ key }: Target, { method, path, body }: HttpRequest): Buffer {
   return Buffer.from(`${lines.join('\r\n')}${HEAD_END}${text}`);
 }
 
-/** The part of an answer that has arrived. Of a 200 only its length and its end are kept. */
+/** The part of an answer that has arrived. A 200 keeps only its length and its end. */
 class ArrivingAnswer {
   #bytes = Buffer.alloc(0);
   head = '';

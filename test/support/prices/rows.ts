@@ -53,6 +53,7 @@ const aboutOf = (record: ExactRecord) => ({
   assessmentLaunchedAt: record.assessmentLaunchedAt,
   lastAssessedAt: record.lastAssessedAt,
   latestPublishedAt: record.latestPublishedAt,
+  observes: record.observes,
 });
 
 const conversionOf = ({ conversion }: ExactRecord) => ({
@@ -100,6 +101,10 @@ const pointOf = (point: ExactRecord) => ({
   fxTo: point?.fx?.to,
   observationsLeftOut: point?.observationsLeftOut,
   movingAverage: point?.movingAverage,
+  fxMeanRate: point?.fxMean?.rate,
+  fxMeanFirstDate: point?.fxMean?.firstDate,
+  fxMeanLastDate: point?.fxMean?.lastDate,
+  fxMeanDays: point?.fxMean?.days,
 });
 
 /** A reason stands on the rows that it explains: of a partial record, those without a rate. */

@@ -4,7 +4,7 @@ import { type Explorer, settled, type Visit } from './explorer.ts';
 /** A stop of a walk: its name, and the page as it is there. */
 type Stop = (name: string, page: Page) => Promise<void>;
 
-/** Opens the controls of a chart, which are folded on a phone. */
+/** Opens the controls of a chart or the filters of a market, which are folded on a phone. */
 export async function unfold(page: Page): Promise<void> {
   const fold = page.locator('.fold:not([open]) > summary');
   if (await fold.isVisible()) await fold.click();
@@ -70,7 +70,8 @@ export async function walk(explorer: Explorer, visit: Visit, stop: Stop): Promis
   await settled(page);
   const europe = page.getByLabel('Europe');
   await europe.waitFor({ state: 'attached' });
-  // On a narrow screen the filters are closed.
+  // On a narrow screen the filters are folded, and each of them is closed.
+  await unfold(page);
   if (!(await europe.isVisible())) await page.locator('summary', { hasText: 'Regions' }).click();
   await europe.check();
   await settled(page);

@@ -1,6 +1,7 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
+import { LENGTH } from '../run/faults.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 
@@ -115,9 +116,15 @@ export interface OpenLoad {
   readonly answers: readonly LoadAnswer[];
   /** Changes the rate. */
   rate(perSecond: number): void;
-  /** Stops sending and waits for the requests in flight. */
+  /**
+   * Stops sending and waits for the requests in flight. Asserts that at least `SENT_MIN` of the
+   * scheduled requests were sent, except beside other tests, which hold this one up.
+   */
   stop(): Promise<readonly LoadAnswer[]>;
 }
+
+/** Share of the scheduled requests that a load sends at least. */
+const SENT_MIN = 0.95;
 
 /** Bound of requests in flight, below the socket limit of the machine. */
 const UNANSWERED_MAX = 1_000;
@@ -125,13 +132,40 @@ const UNANSWERED_MAX = 1_000;
 /** A timer that fires later than this was held up in the test, by other work on the machine. */
 const HELD_UP_MS = 20;
 
-/**
- * Sends requests at a fixed rate regardless of the answers (an open loop). If the test itself was
- * held up, the schedule continues from then on: the missed requests would arrive all at once, which
- * is another load than the given rate.
- */
+/** The due times of requests at a fixed rate, in `performance.now` time. */
+class Schedule {
+  perSecond: number;
+  /** Number of requests that are not sent, because the test was held up. */
+  missed = 0;
+  #dueMs = performance.now();
+
+  constructor(perSecond: number) {
+    this.perSecond = perSecond;
+  }
+
+  /**
+   * Waits for the next due time. If the test was held up, the schedule continues from then on: the
+   * missed requests would arrive all at once, which is another load than the given rate.
+   */
+  async next(): Promise<number> {
+    const waitMs = this.#dueMs - performance.now();
+    if (waitMs > 0) {
+      await pause(waitMs);
+      const lateMs = performance.now() - this.#dueMs;
+      if (lateMs > HELD_UP_MS) {
+        this.#dueMs += lateMs;
+        this.missed += (lateMs * this.perSecond) / 1_000;
+      }
+    }
+    const dueMs = this.#dueMs;
+    this.#dueMs += 1_000 / this.perSecond;
+    return dueMs;
+  }
+}
+
+/** Sends requests at a fixed rate regardless of the answers (an open loop). */
 export function openLoad(
-  test: Test,
+  test: Pick<typeof t, 'teardown' | 'ok'>,
   target: Target,
   questions: readonly HttpRequest[],
   perSecond: number,
@@ -141,18 +175,14 @@ export function openLoad(
   const agent = agentOf(test, maxSockets, keepAlive);
   const answers: LoadAnswer[] = [];
   const running = new Set<Promise<void>>();
-  let rate = perSecond;
+  const schedule = new Schedule(perSecond);
   let sent = 0;
   let isOver = false;
   /** Resolves the wait for a request in flight to end. */
   let proceed = (): void => {};
   const run = async (): Promise<void> => {
-    for (let due = performance.now(); !isOver; due += 1_000 / rate) {
-      const wait = due - performance.now();
-      if (wait > 0) {
-        await pause(wait);
-        if (performance.now() - due > HELD_UP_MS) due = performance.now();
-      }
+    while (!isOver) {
+      const due = await schedule.next();
       if (running.size >= UNANSWERED_MAX) {
         await new Promise<void>((resolve) => {
           proceed = resolve;
@@ -174,6 +204,9 @@ export function openLoad(
     await all;
     await Promise.all(running);
     agent.destroy();
+    const scheduled = Math.round(sent + schedule.missed);
+    const isIntended = sent >= SENT_MIN * scheduled;
+    if (LENGTH !== 'short') test.ok(isIntended, `${sent} of ${scheduled} requests were sent`);
     return answers;
   };
   test.teardown(() => {
@@ -183,7 +216,7 @@ export function openLoad(
     sent: () => sent,
     answers,
     rate: (next) => {
-      rate = next;
+      schedule.perSecond = next;
     },
     stop,
   };

@@ -1,6 +1,6 @@
 // Copies texts, on pages of plain http too, where browsers hide `navigator.clipboard`.
 
-/** Copies the text of a field: the one way that browsers allow on plain http. */
+/** Copies the text of a hidden field: browsers allow only this on plain http. */
 function copySelected(text) {
   const field = document.createElement('textarea');
   field.value = text;
@@ -17,7 +17,7 @@ function copySelected(text) {
 
 /**
  * Copies a text.
- * @returns the sentence that says whether it is copied
+ * @returns a sentence about the success
  */
 export async function copied(text) {
   try {

@@ -1,10 +1,11 @@
-// The downloads of a chart: CSV, PNG and citations. They are loaded when one of them is chosen.
-import { askText, ROOT } from './api.js';
+// This folder has the files, programs and texts that a reader takes along from a chart. Its modules
+// are loaded when one of them is chosen. This module makes the downloads: CSV, PNG and citations.
+import { askText, ROOT } from '../api.js';
+import { clockTime, endOf, minuteOf } from '../dates.js';
+import { counted, hasSampleRates, isSample, unitText } from '../texts.js';
 import { citationOf, sourceOf, vatOf } from './cite.js';
-import { clockTime, endOf, minuteOf } from './dates.js';
 import { csvAddress, fileName, joined, wideFile } from './files.js';
 import { pictureOf } from './picture.js';
-import { counted, hasSampleRates, isSample, unitText } from './texts.js';
 
 /** Starts a download. */
 function save(blob, name) {
@@ -16,7 +17,7 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** The line of a price below the chart in a PNG: all that its values need to be understood. */
+/** The note on a price below the chart in a PNG. It explains the values without the page. */
 function noteOf({ record }) {
   const vat = vatOf(record);
   const source = sourceOf(record);
@@ -70,7 +71,7 @@ async function fileOf({ answers, entries }, form) {
  * Saves the prices of a chart as CSV.
  * @param shown `answers`, `entries`, `view`, `warnings`, and `picture(isDark)` of the chart
  * @param form the form of the file
- * @returns the sentence that says what is saved
+ * @returns a sentence about the saved file
  */
 export async function saveCsv(shown, form) {
   const file = new Blob([await fileOf(shown, form)], { type: 'text/csv' });
@@ -78,7 +79,7 @@ export async function saveCsv(shown, form) {
   return `Saved ${file.size} bytes at ${clockTime(new Date())}`;
 }
 
-/** Saves the chart in light colours, which print well, or as on a dark screen. */
+/** Saves the chart as PNG, in light colours for printing or in dark ones. */
 export async function savePicture(shown, isDark) {
   const { picture, entries, view } = shown;
   const names = entries.map(({ record }) => record.name);

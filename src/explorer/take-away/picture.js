@@ -1,6 +1,6 @@
-// The chart as a PNG: what the page says about the prices, in the picture.
-import { draw } from './chart.js';
-import { today } from './dates.js';
+// The chart as a PNG, with the title above it and the notes on its prices below it.
+import { draw, fontOf } from '../chart.js';
+import { today } from '../dates.js';
 
 const MARGIN = 20;
 const TITLE = 26;
@@ -26,7 +26,8 @@ function wrapped(pen, text, most) {
   return [...lines, line];
 }
 
-const fontOf = (weight, size) => `${weight} ${size * SCALE}px system-ui, sans-serif`;
+const TITLE_FONT = fontOf(17 * SCALE, 700);
+const NOTE_FONT = fontOf(12 * SCALE);
 
 /**
  * Draws lines as a PNG of twice the usual resolution.
@@ -58,9 +59,9 @@ function composed(plots, { title, notes }, theme) {
   picture.width = Math.max(...canvases.map((each) => each.width)) + 2 * MARGIN * SCALE;
   const most = picture.width - 2 * MARGIN * SCALE;
   const pen = picture.getContext('2d');
-  pen.font = fontOf(700, 17);
+  pen.font = TITLE_FONT;
   const titles = wrapped(pen, title, most);
-  pen.font = fontOf(400, 12);
+  pen.font = NOTE_FONT;
   const below = [...notes, `Drawn ${today()}`].flatMap((note) => wrapped(pen, note, most));
   const heights = canvases.reduce((sum, each) => sum + each.height, 0);
   const texts = titles.length * TITLE + (below.length + 1) * LINE;
@@ -75,12 +76,12 @@ function composed(plots, { title, notes }, theme) {
     pen.fillText(text, MARGIN * SCALE, y, most);
     y += height * SCALE;
   };
-  for (const each of titles) write(each, fontOf(700, 17), theme.ink, TITLE);
+  for (const each of titles) write(each, TITLE_FONT, theme.ink, TITLE);
   for (const each of canvases) {
     pen.drawImage(each, MARGIN * SCALE, y);
     y += each.height;
   }
   y += 6 * SCALE;
-  for (const each of below) write(each, fontOf(400, 12), theme.quiet, LINE);
+  for (const each of below) write(each, NOTE_FONT, theme.quiet, LINE);
   return new Promise((done) => picture.toBlob(done, 'image/png'));
 }

@@ -1,12 +1,12 @@
 // The citation of a price: a line to paste under a table or a chart.
-import { ROOT } from './api.js';
-import { today } from './dates.js';
-import { linkTo } from './link.js';
+import { ROOT } from '../api.js';
+import { today } from '../dates.js';
+import { linkTo } from '../link.js';
 
 const named = (record, name) =>
   record.specification.find((each) => each.name.toLowerCase() === name)?.value ?? null;
 
-/** The source of a price with the credit that it asks for, from its specification; or null. */
+/** The source of a price with its credit and licence, from its specification; or null. */
 export function sourceOf(record) {
   const parts = ['source', 'credit', 'licence', 'license'].map((name) => named(record, name));
   return parts.filter(Boolean).join(', ') || null;
@@ -16,8 +16,8 @@ export function sourceOf(record) {
 export const vatOf = (record) => named(record, 'vat');
 
 /**
- * The citation of a price: name, code, revision, date of the value, source, link.
- * @param metadata `$metadata` of the response; the link shows the prices as of its time
+ * The citation of a price: name, code, day of the last value, revision, source and link.
+ * @param metadata `$metadata` of the response; the link shows the price as of its time
  */
 export function citationOf({ market, record }, metadata, view) {
   const link = linkTo({
@@ -29,7 +29,7 @@ export function citationOf({ market, record }, metadata, view) {
     asOf: metadata.asOf,
   });
   const source = sourceOf(record);
-  const date = record.series.at(-1)?.date ?? record.lastAssessedAt;
+  const date = record.series.at(-1)?.date;
   const parts = [
     `${record.name} (${record.code})`,
     date && `value of ${date}`,
@@ -39,5 +39,5 @@ export function citationOf({ market, record }, metadata, view) {
     `retrieved ${today()}`,
     `${new URL('explorer', ROOT).href}${link}`,
   ];
-  return `${parts.filter(Boolean).join('; ')}`;
+  return parts.filter(Boolean).join('; ');
 }

@@ -1,17 +1,10 @@
-/** A claim of a token that names scopes. */
-export interface ScopeClaim {
-  readonly name: string;
-  /** Text before each scope, such as the identifier of a resource server; empty without one. */
-  readonly prefix: string;
-}
-
 /** Claims with a meaning of their own (RFC 7519, section 4.1), which never name scopes. */
 const REGISTERED: readonly string[] = ['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'];
 
 const CLAIMS_MAX = 8;
 
-/** The claims of a list such as `roles,scope=prices-api/`. */
-export const scopeClaimsOf = (text: string): ScopeClaim[] =>
+/** The claims of a list such as `roles,scope=prices-api/`, each with the text before its scopes. */
+export const scopeClaimsOf = (text: string): { name: string; prefix: string }[] =>
   text.split(',').map((each) => {
     const [name = '', ...prefix] = each.split('=');
     return { name, prefix: prefix.join('=') };

@@ -1,13 +1,11 @@
 // The CSV files of a chart: their columns, their requests, and one file for several markets.
-import { isPayable } from './texts.js';
-
-/** Columns of the programs, and the first ones of every long file: no cell needs the others. */
+/** Columns of the programs, and the first columns of every long file. They explain each value. */
 const IDENTITY = ['code', 'date', 'low', 'mid', 'high', 'currency', 'unitOfMeasure', 'name'];
 
 /** Attributes of every market that may differ between prices. */
 const ATTRIBUTES = ['product', 'priceCategory', 'priceType', 'frequency'];
 
-/** Members of records that are no attributes with one name. */
+/** True for an attribute of a record: an object with a name. */
 const isAttribute = (value) => value !== null && typeof value === 'object' && 'name' in value;
 
 /** True if a member differs between records. A member that a market lacks is no column of it. */
@@ -16,7 +14,7 @@ function differs(records, member) {
   return new Set(records.map((each) => each[member]?.name ?? each[member])).size > 1;
 }
 
-/** Attributes that a market may have, such as `country`. */
+/** The attributes of some records, such as `country`. */
 const attributesOf = (records) => [
   ...new Set([
     ...ATTRIBUTES,
@@ -26,11 +24,12 @@ const attributesOf = (records) => [
   ]),
 ];
 
+/** Objects of records that are no columns, or columns of every file. */
 const NO_COLUMN = ['currency', 'unitOfMeasure', 'conversion', 'summary', 'reference'];
 
 /**
  * The columns of a long file: those that name a price and its unit, and of the others those that
- * are not the same in every row.
+ * vary between the rows.
  * @param records the records of the chart, with their series
  */
 export function columnsOf(records) {
@@ -54,7 +53,7 @@ export function columnsOf(records) {
   ];
 }
 
-/** The request for a CSV file in a form. */
+/** The address of a CSV file in a form. */
 export function csvAddress(address, form, records) {
   const options = {
     whole: `columns=${columnsOf(records).join(',')}`,
@@ -69,7 +68,7 @@ export function csvAddress(address, form, records) {
 export const joined = ([first, ...others]) =>
   [first, ...others.map((text) => text.slice(text.indexOf('\r\n') + 2))].join('');
 
-/** A character that makes a spreadsheet run a text. */
+/** The beginning of a text that a spreadsheet runs as a formula. */
 const FORMULA = /^["']*[=+\-@\t\r\uff0b\uff0d\uff1d\uff20]/;
 
 /** A text as a cell, as the service writes it. */
@@ -78,8 +77,9 @@ function cell(text) {
   return /[",;\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-const unitOf = ({ currency, unitOfMeasure }, isMoney) =>
-  isMoney ? `${currency.iso}/${unitOfMeasure.name}` : (unitOfMeasure?.name ?? '%');
+/** The currency and unit of a column, with the names of the service: `USD/Tonne`. */
+const unitOf = ({ currency, unitOfMeasure }) =>
+  currency ? `${currency.iso}/${unitOfMeasure.name}` : (unitOfMeasure?.name ?? '%');
 
 /**
  * A row for each date and a column with the mid of each price, which its heading names with
@@ -87,7 +87,7 @@ const unitOf = ({ currency, unitOfMeasure }, isMoney) =>
  * @param records exact records
  */
 export function wideFile(records) {
-  const names = records.map((record) => `${record.code} [${unitOf(record, !isPayable(record))}]`);
+  const names = records.map((record) => `${record.code} [${unitOf(record)}]`);
   const mids = records.map(({ series }) => new Map(series.map(({ date, mid }) => [date, mid])));
   const dates = [...new Set(mids.flatMap((each) => [...each.keys()]))].sort();
   const rows = dates.map((date) => [date, ...mids.map((each) => each.get(date) ?? '')]);
