@@ -183,7 +183,10 @@ t.test('a database in which nothing ever changed has a beginning', async (t) => 
   const { rows } = await database.pool.query('select epoch from service');
   const start = `${rows[0].epoch}.0`;
   const { status, json, headers } = await get(service);
-  t.same([status, json], [200, { $metadata: { nextSeq: start, hasMore: false, warnings: [] }, data: [] }]);
+  t.same(
+    [status, json],
+    [200, { $metadata: { nextSeq: start, hasMore: false, warnings: [] }, data: [] }],
+  );
   t.equal(headers['x-next-seq'], start);
   t.equal((await get(service, {}, LINES)).text, '');
   await writeMinimalData(database.pool);

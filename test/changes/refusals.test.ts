@@ -66,7 +66,10 @@ t.test('a query that breaks a rule is refused with all that is wrong', async (t)
     ['operations=', '?operations/0 out_of_range'],
     ['operations=corrected,withdrawn', '?operations/0 out_of_range'],
     ['operation=corrected', '?operation unknown_field'],
-    [Array.from({ length: 6 }, () => 'operations=corrected').join('&'), '?operations too_many_items'],
+    [
+      Array.from({ length: 6 }, () => 'operations=corrected').join('&'),
+      '?operations too_many_items',
+    ],
     ['codes=', '?codes/0 invalid_format'],
     ['codes=%00', '?codes/0 invalid_characters'],
     [`codes=${'x'.repeat(129)}`, '?codes/0 too_long'],

@@ -135,36 +135,39 @@ t.test('an instant and its position continue alike, and both name the same page'
   t.strictSame([...one.changes, ...rest], whole);
 });
 
-t.test('codes, operations and markets together are the feed without all other changes', async (t) => {
-  const all = await readAll(service, 5_000);
-  const random = randomOf(11);
-  const some = <T>(list: readonly T[]): T[] => list.filter(() => random() < 0.4);
-  const kinds = ['price-added', 'price-changed', 'published', 'corrected', 'withdrawn'];
-  for (let turn = 0; turn < 40; turn += 1) {
-    const [markets, codes, operations] = [some(['nickel', 'copper']), some(CODES), some(kinds)];
-    const start = all[Math.floor(random() ** 0.3 * all.length)];
-    const query = [
-      ...markets.map((each) => `market=${each}`),
-      // Codes ignore case.
-      ...codes.map((each) => `codes=${turn % 2 === 0 ? each : each.toLowerCase()}`),
-      ...operations.map((each) => `operations=${each}`),
-    ].join('&');
-    const rest = all.slice(all.indexOf(start as WireChange));
-    const wanted = rest.filter(
-      (each) =>
-        (markets.length === 0 || markets.includes(each.market)) &&
-        (codes.length === 0 || codes.includes(each.code)) &&
-        (operations.length === 0 || operations.includes(each.operation)),
-    );
-    const limit = [2 + Math.ceil(wanted.length / 20), 400, 5_000][turn % 3] ?? 1;
-    const found = await changesFrom(`${query}&since=${start?.recordedAt}`, limit);
-    const ofCommit = wanted.filter(({ recordedAt }) => recordedAt !== start?.recordedAt);
-    const later = found.filter(({ recordedAt }) => recordedAt !== start?.recordedAt);
-    t.strictSame(later, ofCommit, query);
-    // `start` may lie within its commit, which `since` includes as a whole.
-    t.ok(found.length - later.length >= wanted.length - ofCommit.length, `${query}: its commit`);
-  }
-});
+t.test(
+  'codes, operations and markets together are the feed without all other changes',
+  async (t) => {
+    const all = await readAll(service, 5_000);
+    const random = randomOf(11);
+    const some = <T>(list: readonly T[]): T[] => list.filter(() => random() < 0.4);
+    const kinds = ['price-added', 'price-changed', 'published', 'corrected', 'withdrawn'];
+    for (let turn = 0; turn < 40; turn += 1) {
+      const [markets, codes, operations] = [some(['nickel', 'copper']), some(CODES), some(kinds)];
+      const start = all[Math.floor(random() ** 0.3 * all.length)];
+      const query = [
+        ...markets.map((each) => `market=${each}`),
+        // Codes ignore case.
+        ...codes.map((each) => `codes=${turn % 2 === 0 ? each : each.toLowerCase()}`),
+        ...operations.map((each) => `operations=${each}`),
+      ].join('&');
+      const rest = all.slice(all.indexOf(start as WireChange));
+      const wanted = rest.filter(
+        (each) =>
+          (markets.length === 0 || markets.includes(each.market)) &&
+          (codes.length === 0 || codes.includes(each.code)) &&
+          (operations.length === 0 || operations.includes(each.operation)),
+      );
+      const limit = [2 + Math.ceil(wanted.length / 20), 400, 5_000][turn % 3] ?? 1;
+      const found = await changesFrom(`${query}&since=${start?.recordedAt}`, limit);
+      const ofCommit = wanted.filter(({ recordedAt }) => recordedAt !== start?.recordedAt);
+      const later = found.filter(({ recordedAt }) => recordedAt !== start?.recordedAt);
+      t.strictSame(later, ofCommit, query);
+      // `start` may lie within its commit, which `since` includes as a whole.
+      t.ok(found.length - later.length >= wanted.length - ofCommit.length, `${query}: its commit`);
+    }
+  },
+);
 
 t.test('a code that no price has is reported, and matches nothing', async (t) => {
   const none = await get(service, { codes: 'S-9' });

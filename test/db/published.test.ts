@@ -131,23 +131,28 @@ for (const market of MARKETS) {
   });
 }
 
-t.test('point_asof shows what the service answers at past revisions, in every market', async (t) => {
-  const revisions = await query('select revision, name from published.revision order by revision');
-  t.ok(revisions.length > 8);
-  for (const { revision, name } of revisions) {
-    for (const { slug } of MARKETS) {
-      const records = await recordsOf(slug, { revision: name });
-      // Names of units are those of today; see the comment of the column.
-      const columns = POINT.filter((each) => each !== 'unit_of_measure');
-      const found = await query(
-        `select ${textsOf(columns)} from published.point_asof($2) where market = $1 ${IN_ORDER}`,
-        [slug, revision],
-      );
-      const expected = pointRows(slug, records).map(({ unit_of_measure: _, ...row }) => row);
-      t.equal(linesOf(found), linesOf(expected), `${slug} at ${revision}`);
+t.test(
+  'point_asof shows what the service answers at past revisions, in every market',
+  async (t) => {
+    const revisions = await query(
+      'select revision, name from published.revision order by revision',
+    );
+    t.ok(revisions.length > 8);
+    for (const { revision, name } of revisions) {
+      for (const { slug } of MARKETS) {
+        const records = await recordsOf(slug, { revision: name });
+        // Names of units are those of today; see the comment of the column.
+        const columns = POINT.filter((each) => each !== 'unit_of_measure');
+        const found = await query(
+          `select ${textsOf(columns)} from published.point_asof($2) where market = $1 ${IN_ORDER}`,
+          [slug, revision],
+        );
+        const expected = pointRows(slug, records).map(({ unit_of_measure: _, ...row }) => row);
+        t.equal(linesOf(found), linesOf(expected), `${slug} at ${revision}`);
+      }
     }
-  }
-});
+  },
+);
 
 t.test('rate shows both legs of what the service answers', async (t) => {
   const { json } = await service.request({
@@ -167,48 +172,61 @@ t.test('rate shows both legs of what the service answers', async (t) => {
   );
 });
 
-t.test('change shows the feed: each change, in its order, with the numbers before and after', async (t) => {
-  const feed = await readAll(service, 5_000);
-  const members = ['low', 'mid', 'high', 'published_at', 'corrections'];
-  const sides = ['before', 'after'].flatMap((side) => members.map((name) => `${side}_${name}`));
-  const columns = ['seq', 'operation', 'market', 'code', 'date', ...sides, 'before_name', 'after_name'];
-  const found = await query(`select ${textsOf([...columns, 'recorded_at'])} from published.change
+t.test(
+  'change shows the feed: each change, in its order, with the numbers before and after',
+  async (t) => {
+    const feed = await readAll(service, 5_000);
+    const members = ['low', 'mid', 'high', 'published_at', 'corrections'];
+    const sides = ['before', 'after'].flatMap((side) => members.map((name) => `${side}_${name}`));
+    const columns = [
+      'seq',
+      'operation',
+      'market',
+      'code',
+      'date',
+      ...sides,
+      'before_name',
+      'after_name',
+    ];
+    const found = await query(`select ${textsOf([...columns, 'recorded_at'])} from published.change
     order by number`);
-  const expected = feed.map((change) => {
-    const isPoint = change.date !== null;
-    const valueOf = (side: 'before' | 'after', name: string) => {
-      const value = change[side];
-      if (!isPoint || value === null) return '';
-      if (name === 'published_at') return sqlTime(value['publishedAt'] ?? null);
-      return text(value[name] ?? null);
-    };
-    const { seq, operation, market, code } = change;
-    return {
-      ...{ seq, operation, market, code, date: change.date ?? '' },
-      ...Object.fromEntries(
-        (['before', 'after'] as const).flatMap((side) =>
-          members.map((name) => [`${side}_${name}`, valueOf(side, name)]),
+    const expected = feed.map((change) => {
+      const isPoint = change.date !== null;
+      const sideValue = (side: 'before' | 'after', name: string) => {
+        const value = change[side];
+        if (!isPoint || value === null) return '';
+        if (name === 'published_at') return sqlTime(value['publishedAt'] ?? null);
+        return text(value[name] ?? null);
+      };
+      const { seq, operation, market, code } = change;
+      return {
+        ...{ seq, operation, market, code, date: change.date ?? '' },
+        ...Object.fromEntries(
+          (['before', 'after'] as const).flatMap((side) =>
+            members.map((name) => [`${side}_${name}`, sideValue(side, name)]),
+          ),
         ),
-      ),
-      before_name: isPoint ? '' : text(change.before?.['name'] ?? null),
-      after_name: isPoint ? '' : text(change.after?.['name'] ?? null),
-      recorded_at: sqlTime(change.recordedAt),
-    };
-  });
-  t.ok(expected.length > 1_000);
-  t.equal(found.length, expected.length);
-  t.equal(linesOf(found), linesOf(expected));
-  const numbers = await query(`select count(distinct number)::int as numbers, min(number)::int as first,
+        before_name: isPoint ? '' : text(change.before?.['name'] ?? null),
+        after_name: isPoint ? '' : text(change.after?.['name'] ?? null),
+        recorded_at: sqlTime(change.recordedAt),
+      };
+    });
+    t.ok(expected.length > 1_000);
+    t.equal(found.length, expected.length);
+    t.equal(linesOf(found), linesOf(expected));
+    const numbers =
+      await query(`select count(distinct number)::int as numbers, min(number)::int as first,
     max(number)::int as last from published.change`);
-  t.strictSame(numbers, [{ numbers: feed.length, first: 1, last: feed.length }], 'without a gap');
-  const half = found[Math.floor(found.length / 2)] as Row;
-  const rest = await service.request({
-    method: 'GET',
-    url: `/v3/changes?limit=10&after=${half['seq']}`,
-    headers: LINES,
-  });
-  t.equal(changesOf(rest.text)[0]?.seq, found[Math.floor(found.length / 2) + 1]?.['seq']);
-});
+    t.strictSame(numbers, [{ numbers: feed.length, first: 1, last: feed.length }], 'without a gap');
+    const half = found[Math.floor(found.length / 2)] as Row;
+    const rest = await service.request({
+      method: 'GET',
+      url: `/v3/changes?limit=10&after=${half['seq']}`,
+      headers: LINES,
+    });
+    t.equal(changesOf(rest.text)[0]?.seq, found[Math.floor(found.length / 2) + 1]?.['seq']);
+  },
+);
 
 t.test('a condition on a code or a time uses the indexes', async (t) => {
   const { pool } = database;
@@ -235,7 +253,9 @@ t.test('the queries of docs/database.md run, and find rows', async (t) => {
   const [, section = ''] = /## SQL for readers\n(.*?)\n## /s.exec(
     await readFile(new URL('../../docs/database.md', import.meta.url), 'utf8'),
   ) as RegExpExecArray;
-  const queries = [...section.matchAll(/```sql( grafana)?\n(.*?)```/gs)].map(([, , sql = '']) => sql);
+  const queries = [...section.matchAll(/```sql( grafana)?\n(.*?)```/gs)].map(
+    ([, , sql = '']) => sql,
+  );
   t.equal(queries.length, 6, 'five queries and that of Grafana');
   for (const sql of queries) {
     const rows = await query(

@@ -17,7 +17,11 @@ t.test('the reader reads every view, and nothing else', async (t) => {
     const found = await pool.query(`select * from ${view} limit 1`);
     t.equal(found.rows.length, 1, view);
     for (const change of [`delete from ${view}`, `insert into ${view} select * from ${view}`]) {
-      await t.rejects(pool.query(`begin read write; ${change}`), /permission denied|cannot/, change);
+      await t.rejects(
+        pool.query(`begin read write; ${change}`),
+        /permission denied|cannot/,
+        change,
+      );
       await pool.query('rollback');
     }
   }
@@ -36,38 +40,42 @@ t.test('the reader reads every view, and nothing else', async (t) => {
   await t.rejects(database.as('service').pool.query('select from published.point'), /permission/);
 });
 
-t.test('db verify finds a right that the reader should not have, and one that is missing', async (t) => {
-  const database = await roledDatabase(t, { seeded: true });
-  const reader = roleName(database.prefix, 'reader');
-  const keys = roleName(database.prefix, 'keys');
-  const { pool } = database;
-  t.strictSame(await findings(database.client), [], 'as db roles made them');
-  const wrong: [string, object][] = [
-    [`grant select on series to ${reader}`, { what: 'public.series', account: reader }],
-    [`grant select (digest) on api_key to ${reader}`, { what: 'public.api_key.digest' }],
-    [`grant update on published.rate to ${reader}`, { what: 'published.rate', right: 'UPDATE' }],
-    [`grant select on published.price to ${keys}`, { what: 'published.price', account: keys }],
-    ['grant select on published.price to public', { what: 'published.price' }],
-    [`revoke select on published.point from ${reader}`, { what: 'published.point' }],
-    [`revoke usage on schema published from ${reader}`, { what: 'schema published' }],
-    [
-      `revoke execute on function published.point_asof(bigint) from ${reader}`,
-      { what: 'published.point_asof(bigint)' },
-    ],
-    [`grant ${roleName(database.prefix, 'owner')} to ${reader}`, { account: reader }],
-  ];
-  for (const [statement, row] of wrong) {
-    await pool.query(statement);
-    t.match(
-      await findings(database.client),
-      [{ rule: 'reader-confined', rows: [row] }],
-      statement,
-    );
-    if (statement.startsWith('grant') && statement.includes('owner')) {
-      await pool.query(`revoke ${roleName(database.prefix, 'owner')} from ${reader}`);
+t.test(
+  'db verify finds a right that the reader should not have, and one that is missing',
+  async (t) => {
+    const database = await roledDatabase(t, { seeded: true });
+    const reader = roleName(database.prefix, 'reader');
+    const keys = roleName(database.prefix, 'keys');
+    const { pool } = database;
+    t.strictSame(await findings(database.client), [], 'as db roles made them');
+    const wrong: [string, object][] = [
+      [`grant select on series to ${reader}`, { what: 'public.series', account: reader }],
+      [`grant select (digest) on api_key to ${reader}`, { what: 'public.api_key.digest' }],
+      [`grant update on published.rate to ${reader}`, { what: 'published.rate', right: 'UPDATE' }],
+      [`grant select on published.price to ${keys}`, { what: 'published.price', account: keys }],
+      ['grant select on published.price to public', { what: 'published.price' }],
+      [`revoke select on published.point from ${reader}`, { what: 'published.point' }],
+      [`revoke usage on schema published from ${reader}`, { what: 'schema published' }],
+      [
+        `revoke execute on function published.point_asof(bigint) from ${reader}`,
+        { what: 'published.point_asof(bigint)' },
+      ],
+      [`grant ${roleName(database.prefix, 'owner')} to ${reader}`, { account: reader }],
+    ];
+    for (const [statement, row] of wrong) {
+      await pool.query(statement);
+      t.match(
+        await findings(database.client),
+        [{ rule: 'reader-confined', rows: [row] }],
+        statement,
+      );
+      if (statement.startsWith('grant') && statement.includes('owner')) {
+        await pool.query(`revoke ${roleName(database.prefix, 'owner')} from ${reader}`);
+      }
+      if (statement.includes('(digest)'))
+        await pool.query(`revoke select (digest) on api_key from ${reader}`);
+      await applyRoles(database.db, database.prefix);
+      t.strictSame(await findings(database.client), [], 'db roles restores the rights');
     }
-    if (statement.includes('(digest)')) await pool.query(`revoke select (digest) on api_key from ${reader}`);
-    await applyRoles(database.db, database.prefix);
-    t.strictSame(await findings(database.client), [], 'db roles restores the rights');
-  }
-});
+  },
+);

@@ -2,9 +2,11 @@ import t from 'tap';
 import { recordedNames } from '../../src/verify/schema.ts';
 import { testDatabase } from '../support/database/database.ts';
 
-t.test('every constraint, index, trigger and view of a migrated database must be in force', async (t) => {
-  const { pool } = await testDatabase(t);
-  const { rows } = await pool.query<{ what: string }>(`
+t.test(
+  'every constraint, index, trigger and view of a migrated database must be in force',
+  async (t) => {
+    const { pool } = await testDatabase(t);
+    const { rows } = await pool.query<{ what: string }>(`
     with own as (select oid, relname from pg_class where relnamespace = 'public'::regnamespace
       and relname !~ '^(kysely_migration|migration_file)')
     select 'constraint ' || relname || '.' || conname as what
@@ -18,6 +20,7 @@ t.test('every constraint, index, trigger and view of a migrated database must be
     union all
     select 'view published.' || relname from pg_class
       where relnamespace = 'published'::regnamespace and relkind = 'v'`);
-  const names = await recordedNames();
-  t.same(names.sort(), rows.map(({ what }) => what).sort());
-});
+    const names = await recordedNames();
+    t.same(names.sort(), rows.map(({ what }) => what).sort());
+  },
+);

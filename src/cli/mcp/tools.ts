@@ -335,7 +335,11 @@ const getChanges: Tool = {
       }),
     ),
     codes: Type.Optional(
-      Type.Array(Type.String(), { minItems: 1, maxItems: 100, description: 'Of these prices only' }),
+      Type.Array(Type.String(), {
+        minItems: 1,
+        maxItems: 100,
+        description: 'Of these prices only',
+      }),
     ),
     operations: Type.Optional(
       Type.Array(word(OPERATIONS), {

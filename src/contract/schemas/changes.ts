@@ -82,14 +82,11 @@ export const changeQuery = ({
       }),
     ),
     codes: Type.Optional(
-      Type.Array(
-        Type.String({ minLength: 1, maxLength: itemLengthMax, pattern: PRINTABLE }),
-        {
-          minItems: 1,
-          maxItems: codesMax,
-          description: 'Changes of the prices with these codes only, ignoring case; repeat it',
-        },
-      ),
+      Type.Array(Type.String({ minLength: 1, maxLength: itemLengthMax, pattern: PRINTABLE }), {
+        minItems: 1,
+        maxItems: codesMax,
+        description: 'Changes of the prices with these codes only, ignoring case; repeat it',
+      }),
     ),
     operations: Type.Optional(
       Type.Array(word(OPERATIONS), {

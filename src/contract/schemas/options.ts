@@ -52,8 +52,8 @@ const flag = (description: string) =>
   Type.Boolean({ description: `${description}; false by default` });
 
 /** An instant of RFC 3339, without extensions such as a zone name. */
-/** An RFC 3339 instant. `T` and `Z` may be in lower case. */
-export const INSTANT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
+export const INSTANT =
+  '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
 
 /** Maximum of `lastObservations`: more days than a series can have. */
 const LAST_OBSERVATIONS_MAX = 146_100;

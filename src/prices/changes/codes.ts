@@ -25,7 +25,8 @@ interface FoundPrice {
 }
 
 /** Prices that have one of the codes, or had it: the code of a withdrawn price may be reused. */
-const pricesWith = (db: Kysely<Database>, keys: readonly string[]) => sql<FoundPrice>`
+const pricesWith = (db: Kysely<Database>, keys: readonly string[]) =>
+  sql<FoundPrice>`
   with wanted as (select distinct key from unnest(${[...keys]}::text[]) as k (key))
   select p.key, p.id, market.slug as market
   from (

@@ -263,11 +263,7 @@ async function refusalOf(db: Kysely<Database>, after: string, tip: Tip): Promise
 }
 
 /** The number to continue after. @throws Problem for a position that this database never issued */
-async function startOf(
-  db: Kysely<Database>,
-  requested: ChangesStart,
-  tip: Tip,
-): Promise<string> {
+async function startOf(db: Kysely<Database>, requested: ChangesStart, tip: Tip): Promise<string> {
   const { start, number } = tip;
   const after = requested !== null && 'after' in requested ? requested.after : '';
   if (after === LATEST) return numberOf(number);

@@ -12,7 +12,12 @@ import { readDataRevision } from '../../../src/db/revisions.ts';
 import type { Database } from '../../../src/db/schema.ts';
 import { type FilteredRange, windowOf } from '../../../src/prices/changes/candidates.ts';
 import { wantedPricesOf } from '../../../src/prices/changes/codes.ts';
-import { type ChangeRun, type PageRange, runsOf, tipOf } from '../../../src/prices/changes/segments.ts';
+import {
+  type ChangeRun,
+  type PageRange,
+  runsOf,
+  tipOf,
+} from '../../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../../src/prices/changes/values.ts';
 import { extentsNow } from '../../../src/prices/market/market-list.ts';
 import { selectionOf } from '../../../src/prices/market/query.ts';
@@ -109,9 +114,7 @@ const pageOf = (markets: number): PageRange => ({
 const changesOf = (markets: number) => statementsOf((db) => runsOf(db, pageOf(markets)));
 
 const windowStatementOf = (filters: Partial<FilteredRange>) =>
-  statementsOf((db) =>
-    windowOf(db, { ...pageOf(2), prices: null, operations: null, ...filters }),
-  );
+  statementsOf((db) => windowOf(db, { ...pageOf(2), prices: null, operations: null, ...filters }));
 
 /** Reads the vocabulary of nickel. */
 const vocabulary = (db: Kysely<Database>) => () => vocabularyReader(db)(market('nickel'), HEAD);
