@@ -2385,6 +2385,7 @@ END
 ;
 
 comment on function price_at_2(bigint) is 'The rows of price at a revision. What was never stated to be a mean is of a day.';
+
 create schema if not exists published;
 
 comment on schema published is 'Views for readers of SQL. Their names and columns stay; new columns are appended.';
@@ -2417,6 +2418,7 @@ create or replace view published.price as
     service.name AS service,
     p.specification,
     p.assessment_launched_at,
+    COALESCE(p.observes, 'day'::text) AS observes,
     latest.date AS last_assessed_at,
     latest.published_at AS latest_published_at,
     p.revision
@@ -2480,6 +2482,8 @@ comment on column published.price.market is 'Slug of the market';
 comment on column published.price.mesh_size is 'Mesh size; null if it has none';
 
 comment on column published.price.name is 'Name of the price';
+
+comment on column published.price.observes is 'What a value is: of a day, or the mean of a month or a year';
 
 comment on column published.price.price_category is 'Name of the category';
 
@@ -2796,8 +2800,8 @@ create or replace view published.change as
             became.high AS after_high,
             became.published_at AS after_published_at,
             became.corrections AS after_corrections,
-            NULL::text,
-            NULL::text
+            NULL::text AS before_name,
+            NULL::text AS after_name
            FROM ( SELECT series.date,
                     series.low,
                     series.mid,

@@ -45,7 +45,7 @@ union all
 select format('view published.%s', relname), true
   from pg_class where relnamespace = to_regnamespace('published') and relkind = 'v'`;
 
-/** The constraints, indexes, triggers and views of schema.sql that are not in force in this database. */
+/** What schema.sql names and this database does not have in force. */
 async function notInForce(driver: pg.ClientBase): Promise<BrokenRow[]> {
   const { rows } = await driver.query<{ what: string; isInForce: boolean }>(FOUND);
   const found = new Map(rows.map(({ what, isInForce }) => [what, isInForce]));
@@ -102,8 +102,8 @@ async function usedIds(driver: pg.ClientBase): Promise<BrokenRow[]> {
 }
 
 /**
- * Rights on views, functions and tables that differ from those of `roles.sql`. The accounts have the
- * prefix of the owner of the tables.
+ * Rights on views, functions and tables that differ from those of `roles.sql`. The accounts have
+ * the prefix of the owner of the tables.
  */
 const WRONG_RIGHTS = `
 with owner as (
@@ -128,7 +128,8 @@ select format('%s.%s', schema, relname) as what, grantee::regrole::text as accou
     privilege_type as "right", 'is not granted by roles.sql' as problem
   from rights left join reader on true
   where grantee <> relowner
-    and (schema = 'published' and (grantee is distinct from reader.oid or privilege_type <> 'SELECT')
+    and (schema = 'published'
+        and (grantee is distinct from reader.oid or privilege_type <> 'SELECT')
       or schema = 'public' and grantee = reader.oid)
 union all
 select format('published.%s', relname), rolname, 'SELECT', 'is missing: run db roles'
@@ -160,8 +161,8 @@ export const SCHEMA_RULES: readonly Rule[] = [
   {
     name: 'reader-confined',
     meaning:
-      'The account for readers of SQL reads each view of the schema published, if the database has ' +
-      'accounts. It changes nothing, and has no right on a table. No other account but the owner ' +
+      'The account for readers of SQL reads each view of the schema published, if the database ' +
+      'has accounts. It changes nothing, and has no right on a table. No other account but the owner ' +
       'has a right on a view.',
     broken: WRONG_RIGHTS,
   },

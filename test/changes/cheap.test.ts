@@ -77,18 +77,6 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
     return { changes, next: Number(next.split('.')[1]), scanned };
   };
   const loaded = PRICES * (POINTS + 1);
-  const segments = PRICES * (DAYS + 1) + DAYS / 5 + 2;
-  const filtered = async (filters: Partial<ChangesRequest>, limit: number) => {
-    const reads = Object.create(client.reads, { db: { value: () => db } });
-    const sources = { reads, references: referenceReader(1) };
-    const markets = [BULK_MARKET.slug, 'copper'];
-    const request = { ...ALL, start: { after: await positionOf(database, loaded) }, ...filters };
-    const { result, scanned } = await scannedIn(
-      ['series', 'series_history', 'change_segment'],
-      () => readPage(sources, { ...request, markets, limit }),
-    );
-    return { ...result, scanned };
-  };
 
   const daily = await page(BULK_MARKET.slug, loaded + 1, PRICES);
   t.equal(daily.changes.length, PRICES);
@@ -114,6 +102,30 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
   // The newest one, and the one in which the position lies.
   t.same([nothing.scanned.series, nothing.scanned.change_segment], [0, 2]);
 
+  const { rows } = await pool.query('select revision_text(2) as text');
+  const old = await page('copper', `revision:${rows[0].text}`, 1);
+  t.equal(old.changes.length, 1);
+  t.ok(old.scanned.change_segment < 10, `${old.scanned.change_segment} segments after a revision`);
+});
+
+t.test('a page of some kinds or prices scans their changes only', async (t) => {
+  const database = await history(t);
+  const { client, pool } = database;
+  const { db, scannedIn } = explainedReads(pool);
+  const loaded = PRICES * (POINTS + 1);
+  const segments = PRICES * (DAYS + 1) + DAYS / 5 + 2;
+  const filtered = async (filters: Partial<ChangesRequest>, limit: number) => {
+    const reads = Object.create(client.reads, { db: { value: () => db } });
+    const sources = { reads, references: referenceReader(1) };
+    const markets = [BULK_MARKET.slug, 'copper'];
+    const request = { ...ALL, start: { after: await positionOf(database, loaded) }, ...filters };
+    const { result, scanned } = await scannedIn(
+      ['series', 'series_history', 'change_segment'],
+      () => readPage(sources, { ...request, markets, limit }),
+    );
+    return { ...result, scanned };
+  };
+
   const corrected = await filtered({ operations: ['corrected'] }, 1_000);
   t.equal(corrected.changes.length, 1, 'one correction after all publications');
   t.equal(corrected.hasMore, false);
@@ -126,48 +138,40 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
     some.scanned.change_segment < 100,
     `${some.scanned.change_segment} segments of three prices`,
   );
-
-  const { rows } = await pool.query('select revision_text(2) as text');
-  const old = await page('copper', `revision:${rows[0].text}`, 1);
-  t.equal(old.changes.length, 1);
-  t.ok(old.scanned.change_segment < 10, `${old.scanned.change_segment} segments after a revision`);
 });
 
-t.test(
-  'a page of rare changes reads a bounded part of the feed, and says that more follows',
-  async (t) => {
-    const database = await testDatabase(t);
-    const { client, pool } = database;
-    await fill(database, { prices: 11_000, points: 1 });
-    for (let day = 1; day <= 10; day += 1) {
-      await inRevision(
-        pool,
-        `insert into series (price_id, date, mid, published_at)
-        select id, date '2024-01-01' + ${day}, ${day}, '2024-03-01Z' from price`,
-      );
-    }
+t.test('a page of rare changes reads a bounded part of the feed, and says so', async (t) => {
+  const database = await testDatabase(t);
+  const { client, pool } = database;
+  await fill(database, { prices: 11_000, points: 1 });
+  for (let day = 1; day <= 10; day += 1) {
     await inRevision(
       pool,
-      `delete from series where date = '2024-01-02'
-      and price_id = (select id from price where code = 'BULK-00007')`,
+      `insert into series (price_id, date, mid, published_at)
+        select id, date '2024-01-01' + ${day}, ${day}, '2024-03-01Z' from price`,
     );
-    await pool.query('vacuum analyze');
-    const { db, scannedIn } = explainedReads(pool);
-    const reads = Object.create(client.reads, { db: { value: () => db } });
-    const sources = { reads, references: referenceReader(1) };
-    const page = (start: ChangesRequest['start']) =>
-      scannedIn(['series', 'series_history', 'change_segment'], () =>
-        readPage(sources, {
-          ...{ ...ALL, markets: [BULK_MARKET.slug], start, limit: 10 },
-          operations: ['withdrawn', 'corrected'],
-        }),
-      );
-    // Starts after the segments of the first load, which all have a change of the price itself.
-    const first = await page({ after: await positionOf(database, 22_000) });
-    t.same([first.result.changes.length, first.result.hasMore], [0, true]);
-    t.ok(first.scanned.change_segment < 101_000, `${first.scanned.change_segment} segments`);
-    t.ok(first.scanned.series <= 10, 'no points of segments without a superseded value');
-    const second = await page({ after: first.result.next });
-    t.same([second.result.changes.length, second.result.hasMore], [1, false]);
-  },
-);
+  }
+  await inRevision(
+    pool,
+    `delete from series where date = '2024-01-02'
+      and price_id = (select id from price where code = 'BULK-00007')`,
+  );
+  await pool.query('vacuum analyze');
+  const { db, scannedIn } = explainedReads(pool);
+  const reads = Object.create(client.reads, { db: { value: () => db } });
+  const sources = { reads, references: referenceReader(1) };
+  const page = (start: ChangesRequest['start']) =>
+    scannedIn(['series', 'series_history', 'change_segment'], () =>
+      readPage(sources, {
+        ...{ ...ALL, markets: [BULK_MARKET.slug], start, limit: 10 },
+        operations: ['withdrawn', 'corrected'],
+      }),
+    );
+  // Starts after the segments of the first load, which all have a change of the price itself.
+  const first = await page({ after: await positionOf(database, 22_000) });
+  t.same([first.result.changes.length, first.result.hasMore], [0, true]);
+  t.ok(first.scanned.change_segment < 101_000, `${first.scanned.change_segment} segments`);
+  t.ok(first.scanned.series <= 10, 'no points of segments without a superseded value');
+  const second = await page({ after: first.result.next });
+  t.same([second.result.changes.length, second.result.hasMore], [1, false]);
+});

@@ -154,6 +154,14 @@ function contentOf(answer: Response, url: string, members: JsonMembers | null): 
   throw new CallError(message, status, { code, errors, requestId });
 }
 
+/** The query of an address; lists repeat their parameter. */
+function queryText(query: Parameters<PriceService['get']>[1]): string {
+  const given = Object.entries(query).flatMap(([name, value = []]) =>
+    [value].flat().map((each): [string, string] => [name, each]),
+  );
+  return new URLSearchParams(given).toString();
+}
+
 /**
  * Opens the service for one credential, without a request.
  * @throws UsageError for a missing credential, one in the address, or an invalid address
@@ -210,10 +218,7 @@ export function openService(access: ServiceAccess): PriceService {
   return {
     url: root,
     get(path, query, signal) {
-      const given = Object.entries(query).flatMap(([name, value = []]) =>
-        [value].flat().map((each): [string, string] => [name, each]),
-      );
-      const text = new URLSearchParams(given).toString();
+      const text = queryText(query);
       return call(text === '' ? path : `${path}?${text}`, null, signal);
     },
     post: (path, body, signal) => call(path, body, signal),

@@ -231,7 +231,7 @@ const ChangePage = open(
 const ChangeLines = ndjsonSchema('ChangeLines', Change);
 
 /** The members of a point, in the order of the columns of its two sides. */
-export const POINT_MEMBERS = ['low', 'mid', 'high', 'publishedAt', 'corrections'] as const;
+const POINT_MEMBERS = ['low', 'mid', 'high', 'publishedAt', 'corrections'] as const;
 
 /** The columns of the CSV of changes. Their order never changes; new ones are appended. */
 export const CHANGE_COLUMNS: readonly string[] = [

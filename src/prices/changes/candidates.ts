@@ -19,6 +19,20 @@ import {
  * of the others and drops the unwanted ones.
  */
 
+/** Reads the next window after `wanted.after`. @throws errors of the database */
+export async function windowOf(db: Kysely<Database>, wanted: FilteredRange): Promise<Window> {
+  if ((wanted.prices?.length ?? wanted.markets.size) === 0) return { runs: [], end: null };
+  // Without kinds every change of a candidate is wanted.
+  const limit = wanted.operations === null ? wanted.limit : CHANGES;
+  const { rows } = await windowStatement(wanted, limit).execute(db);
+  const segments = rows.flatMap((row) => (row.price_id === null ? [] : [row]));
+  const runs = runsIn(segments, { ...wanted, limit });
+  const last = runs.at(-1);
+  const length = runs.reduce((sum, run) => sum + lengthOf(run), 0);
+  if (last !== undefined && length === limit) return { runs, end: endOfRun(last) };
+  return { runs, end: rows[0]?.end ?? null };
+}
+
 /** Segments that one window examines. */
 const EXAMINED = 10_000;
 
@@ -34,10 +48,10 @@ export interface FilteredRange extends PageRange {
 }
 
 /** A part of the feed. */
-export interface Window {
+interface Window {
   /** Changes in the order of the feed, among them all wanted ones. */
   readonly runs: readonly ChangeRun[];
-  /** The number of the last change of the window and its commit id; null for the end of the feed. */
+  /** The number of its last change and the id of the commit; null for the end of the feed. */
   readonly end: string | null;
 }
 
@@ -133,26 +147,12 @@ function windowStatement(wanted: FilteredRange, changesMax: number) {
         and (${canHave(wanted.operations)})),
     counted as (
       select *, sum(rest) over (order by first_seq) - rest as before from candidates)
-    select (select bound.end from bound) as end, concat_ws('.', c.revision, r.commit_id) as revision,
-      r.committed_at, c.price_id, c.market_id, (${priceCode(sql`c.price_id`)}) as code,
+    select (select bound.end from bound) as end,
+      concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id, (${priceCode(sql`c.price_id`)}) as code,
       c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
     from (values (1)) as one
       left join (counted c join revision r on r.number = c.revision and c.before < ${changesMax})
         on true
     where ${requireCommit(wanted.revision)}
     order by c.first_seq`;
-}
-
-/** Reads the next window after `wanted.after`. @throws errors of the database */
-export async function windowOf(db: Kysely<Database>, wanted: FilteredRange): Promise<Window> {
-  if ((wanted.prices?.length ?? wanted.markets.size) === 0) return { runs: [], end: null };
-  // Without kinds every change of a candidate is wanted.
-  const limit = wanted.operations === null ? wanted.limit : CHANGES;
-  const { rows } = await windowStatement(wanted, limit).execute(db);
-  const segments = rows.flatMap((row) => (row.price_id === null ? [] : [row]));
-  const runs = runsIn(segments, { ...wanted, limit });
-  const last = runs.at(-1);
-  const length = runs.reduce((sum, run) => sum + lengthOf(run), 0);
-  if (last !== undefined && length === limit) return { runs, end: endOfRun(last) };
-  return { runs, end: rows[0]?.end ?? null };
 }

@@ -18,23 +18,6 @@ interface CodesRequest {
   readonly codes: readonly string[] | null;
 }
 
-interface FoundPrice {
-  readonly key: string;
-  readonly id: number;
-  readonly market: string;
-}
-
-/** Prices that have one of the codes, or had it: the code of a withdrawn price may be reused. */
-const pricesWith = (db: Kysely<Database>, keys: readonly string[]) =>
-  sql<FoundPrice>`
-  with wanted as (select distinct key from unnest(${[...keys]}::text[]) as k (key))
-  select p.key, p.id, market.slug as market
-  from (
-    select key, id, market_id from wanted join price on code_key = key
-    union select key, id, market_id from wanted join price_history on code_key = key) as p
-    join market on market.id = p.market_id
-  order by p.id`.execute(db);
-
 /**
  * Finds the prices that a request names, in the requested markets. A code of another market matches
  * nothing; the warning names that market only if the credential may read it.
@@ -59,3 +42,20 @@ export async function wantedPricesOf(
   });
   return { ids: found.map(({ id }) => id), warnings };
 }
+
+interface FoundPrice {
+  readonly key: string;
+  readonly id: number;
+  readonly market: string;
+}
+
+/** Prices that have one of the codes, or had it: the code of a withdrawn price may be reused. */
+const pricesWith = (db: Kysely<Database>, keys: readonly string[]) =>
+  sql<FoundPrice>`
+  with wanted as (select distinct key from unnest(${[...keys]}::text[]) as k (key))
+  select p.key, p.id, market.slug as market
+  from (
+    select key, id, market_id from wanted join price on code_key = key
+    union select key, id, market_id from wanted join price_history on code_key = key) as p
+    join market on market.id = p.market_id
+  order by p.id`.execute(db);

@@ -56,7 +56,7 @@ function jsonText(change: ChangeMembers, values: ChangeValues): string {
 
 const csvNumber = (text: string | null): string => (text === null ? '' : numberText(text));
 
-/** The cells of a point, in the order of `POINT_MEMBERS`. */
+/** The cells of a point, in the order of the columns of a side. */
 const pointCells = (value: PointValue | null): readonly string[] =>
   value === null
     ? ['', '', '', '', '']

@@ -119,6 +119,29 @@ const windowStatementOf = (filters: Partial<FilteredRange>) =>
 /** Reads the vocabulary of nickel. */
 const vocabulary = (db: Kysely<Database>) => () => vocabularyReader(db)(market('nickel'), HEAD);
 
+/** Every shape of statement of the change feed, by purpose. */
+async function shapesOfChanges(): Promise<Record<string, readonly string[]>> {
+  const one = ['x'];
+  return {
+    'how far the feed goes': await statementsOf((db) => tipOf(db, { after: 'k3f9a1abc123.5' })),
+    'the position of an instant': await statementsOf((db) =>
+      tipOf(db, { since: '2026-03-05T18:00:00.000000Z' }),
+    ),
+    'prices of a request for changes': await statementsOf((db) =>
+      wantedPricesOf(db, { markets: ['nickel'], readableMarkets: ['nickel'], codes: one }),
+    ),
+    'changes of some prices': await windowStatementOf({ prices: [1] }),
+    'corrections of two markets': await windowStatementOf({ operations: ['corrected'] }),
+    'every kind of change by its condition': await windowStatementOf({
+      operations: ['price-changed', 'published', 'withdrawn'],
+    }),
+    'changes of two markets': await changesOf(2),
+    'changes of many markets': await changesOf(17),
+    'points that changed': await statementsOf((db) => changedPoints(db, [RUN])),
+    'prices that changed': await statementsOf((db) => changedPrices(db, [RUN])),
+  };
+}
+
 /** Every shape of statement of an answer, by purpose. */
 async function shapes(): Promise<Record<string, readonly string[]>> {
   const select = (slug: string, filters: object) => [compiled(slug, filters).sql];
@@ -163,22 +186,7 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'the values of every filter': await statementsOf((db) =>
       usedValues(db, market('copper'), '42.abc123'),
     ),
-    'how far the feed goes': await statementsOf((db) => tipOf(db, { after: 'k3f9a1abc123.5' })),
-    'the position of an instant': await statementsOf((db) =>
-      tipOf(db, { since: '2026-03-05T18:00:00.000000Z' }),
-    ),
-    'prices of a request for changes': await statementsOf((db) =>
-      wantedPricesOf(db, { markets: ['nickel'], readableMarkets: ['nickel'], codes: one }),
-    ),
-    'changes of some prices': await windowStatementOf({ prices: [1] }),
-    'corrections of two markets': await windowStatementOf({ operations: ['corrected'] }),
-    'every kind of change by its condition': await windowStatementOf({
-      operations: ['price-changed', 'published', 'withdrawn'],
-    }),
-    'changes of two markets': await changesOf(2),
-    'changes of many markets': await changesOf(17),
-    'points that changed': await statementsOf((db) => changedPoints(db, [RUN])),
-    'prices that changed': await statementsOf((db) => changedPrices(db, [RUN])),
+    ...(await shapesOfChanges()),
     'the list of markets': await statementsOf(extentsNow),
   };
 }
