@@ -145,13 +145,11 @@ class Results(list[Record]):
 
 
 class Changes(list["Change"]):
-    """A page of the change feed. next_seq: `after` of the next page; has_more: True if there
-    may be one already."""
+    """A page of the change feed. next_seq: `after` of the next page, read while has_more."""
 
-    def __init__(self, data: list[Change], next_seq: str, revision: Optional[str],
-                 has_more: bool = False) -> None:
+    def __init__(self, data: list[Change], got: Any, at: Optional[str]) -> None:
         super().__init__(data)
-        self.next_seq, self.revision, self.has_more = next_seq, revision, has_more
+        self.next_seq, self.revision, self.has_more = got["nextSeq"], at, bool(got.get("hasMore"))
 
 
 def _close(sockets: list[socket.socket]) -> None:
@@ -358,22 +356,15 @@ class Client:
             yield (page := self.prices(market, limit=limit, **request))
             more = request["cursor"] = page.metadata.get("nextCursor")
 
-    def changes(self, *, after: Optional[str] = None, since: Any = None,
-                market: Union[str, list[str], None] = None,
-                codes: Union[str, list[str], None] = None,
-                operations: Union[str, list[str], None] = None,
-                limit: Optional[int] = None, wait: Optional[int] = None,
-                timeout: Optional[float] = None) -> Changes:
-        """The changes after a position, or since an instant (a datetime with its zone, or text),
-        oldest first. It waits for the first one for at most `wait` seconds. Continue with
-        after=page.next_seq while page.has_more."""
-        begin = _plain(since) if hasattr(since, "isoformat") else since
-        data, metadata, headers = self._page(
-            "/v3/changes", timeout, "nextSeq", after=after, since=begin, market=market,
-            codes=codes, operations=operations, limit=limit, wait=wait)
-        self._warn("changes", metadata.get("warnings", []))
-        return Changes(data, metadata["nextSeq"], headers.get("x-data-revision"),
-                       metadata.get("hasMore") is True)
+    def changes(self, *, after: Optional[str] = None, since: Any = None, timeout: Optional[float] = None,
+                market: Union[str, list[str], None] = None, limit: Optional[int] = None,
+                wait: Optional[int] = None, **only: Any) -> Changes:
+        """The changes after a position or since an instant, oldest first, of `only` some codes or
+        operations. It waits `wait` seconds for the first. Continue with after=page.next_seq."""
+        query = {"since": since, "market": market, "limit": limit, "wait": wait, **only}
+        data, got, headers = self._page("/v3/changes", timeout, "nextSeq", after=after, **query)
+        self._warn("changes", got.get("warnings", []))
+        return Changes(data, got, headers.get("x-data-revision"))
 
     def search(self, text: str, *, limit: Optional[int] = None,
                timeout: Optional[float] = None) -> Results[SearchResult]:
@@ -404,9 +395,7 @@ class Client:
     def rates(self, base: str, quote: str, *, date_from: Any = None, date_to: Any = None,
               timeout: Optional[float] = None) -> Results[RateEntry]:
         """The exchange rates between two currencies, day by day."""
-        days = [each if each is None else str(_plain(each) if hasattr(each, "isoformat") else each)
-                for each in (date_from, date_to)]
-        query = {"base": base, "quote": quote, "from": days[0], "to": days[1]}
+        query = {"base": base, "quote": quote, "from": date_from, "to": date_to}
         return self._list("/v3/reference/rates", timeout, member="date", **query)
 
     def me(self, *, timeout: Optional[float] = None) -> Me:
@@ -427,12 +416,12 @@ class Client:
     def _page(self, path: str, timeout: Any, *texts: str, body: Any = None, member: str = "code",
               **query: Any) -> Any:
         """Records, which have a text as `member`, metadata, which have these texts, and headers."""
-        sent = {name: value for name, value in query.items() if value is not None}
+        sent = {name: _plain(value) if hasattr(value, "isoformat") else value
+                for name, value in query.items() if value is not None}
         path += f"?{urllib.parse.urlencode(sent, doseq=True)}" if sent else ""
         answer, headers = self._call(path, body, timeout)
         if answer is None and texts == ("nextSeq",):  # 204
-            answer = {"$metadata": {"nextSeq": headers.get("x-next-seq"),
-                                    "hasMore": headers.get("x-has-more") == "true"}, "data": []}
+            answer = {"$metadata": {"nextSeq": headers.get("x-next-seq")}, "data": []}
         with contextlib.suppress(LookupError, TypeError, ValueError, ArithmeticError):
             data, metadata = answer["data"], answer.get("$metadata", {})
             if (_are(data, member) and _are([metadata], *texts)
