@@ -356,9 +356,9 @@ class Client:
             yield (page := self.prices(market, limit=limit, **request))
             more = request["cursor"] = page.metadata.get("nextCursor")
 
-    def changes(self, *, after: Optional[str] = None, since: Any = None, timeout: Optional[float] = None,
+    def changes(self, *, after: Optional[str] = None, since: Any = None, wait: Optional[int] = None,
                 market: Union[str, list[str], None] = None, limit: Optional[int] = None,
-                wait: Optional[int] = None, **only: Any) -> Changes:
+                timeout: Optional[float] = None, **only: Any) -> Changes:
         """The changes after a position or since an instant, oldest first, of `only` some codes or
         operations. It waits `wait` seconds for the first. Continue with after=page.next_seq."""
         query = {"since": since, "market": market, "limit": limit, "wait": wait, **only}
