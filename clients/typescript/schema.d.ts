@@ -13485,7 +13485,12 @@ export interface operations {
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
                 /** @description Changes of the prices with these codes only, ignoring case; repeat it */
                 readonly codes?: readonly string[];
-                /** @description Changes of this kind only; repeat it for several. Default: all */
+                /**
+                 * @description Changes of this kind only; repeat it for several. Default: all
+                 * @example [
+                 *       "corrected"
+                 *     ]
+                 */
                 readonly operations?: readonly ("price-added" | "price-changed" | "published" | "corrected" | "withdrawn")[];
                 /**
                  * @description Maximum number of changes on the page; default 1000
@@ -13714,7 +13719,12 @@ export interface operations {
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
                 /** @description Changes of the prices with these codes only, ignoring case; repeat it */
                 readonly codes?: readonly string[];
-                /** @description Changes of this kind only; repeat it for several. Default: all */
+                /**
+                 * @description Changes of this kind only; repeat it for several. Default: all
+                 * @example [
+                 *       "corrected"
+                 *     ]
+                 */
                 readonly operations?: readonly ("price-added" | "price-changed" | "published" | "corrected" | "withdrawn")[];
                 /**
                  * @description Maximum number of changes on the page; default 1000

@@ -372,8 +372,8 @@ with parts as materialized (select c.*, row_number() over (partition by c.price_
   and (true)),
   counted as (
   select *, sum(rest) over (order by first_seq) - rest as before from candidates)
-  select (select bound.end from bound) as end, concat_ws('.', c.revision, r.commit_id) as revision,
-  r.committed_at, c.price_id, c.market_id, (
+  select (select bound.end from bound) as end,
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id, (
   select code from price where id = c.price_id
   union all select code from price_history where id = c.price_id
   limit 1) as code,
@@ -411,8 +411,8 @@ with parts as materialized (select c.*, row_number() over (order by c.first_seq)
   where h.price_id = c.price_id and h.revision_to = c.revision limit 1)))),
   counted as (
   select *, sum(rest) over (order by first_seq) - rest as before from candidates)
-  select (select bound.end from bound) as end, concat_ws('.', c.revision, r.commit_id) as revision,
-  r.committed_at, c.price_id, c.market_id, (
+  select (select bound.end from bound) as end,
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id, (
   select code from price where id = c.price_id
   union all select code from price_history where id = c.price_id
   limit 1) as code,
@@ -452,8 +452,8 @@ with parts as materialized (select c.*, row_number() over (order by c.first_seq)
   limit c.points) as h)))),
   counted as (
   select *, sum(rest) over (order by first_seq) - rest as before from candidates)
-  select (select bound.end from bound) as end, concat_ws('.', c.revision, r.commit_id) as revision,
-  r.committed_at, c.price_id, c.market_id, (
+  select (select bound.end from bound) as end,
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id, (
   select code from price where id = c.price_id
   union all select code from price_history where id = c.price_id
   limit 1) as code,
