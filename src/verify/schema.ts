@@ -161,9 +161,9 @@ export const SCHEMA_RULES: readonly Rule[] = [
   {
     name: 'reader-confined',
     meaning:
-      'The account for readers of SQL reads each view of the schema published, if the database ' +
-      'has accounts. It changes nothing, and has no right on a table. No other account but the owner ' +
-      'has a right on a view.',
+      'The account for readers of SQL reads each view of the schema published, if the ' +
+      'database has accounts. It changes nothing, and has no right on a table. No other account ' +
+      'but the owner has a right on a view.',
     broken: WRONG_RIGHTS,
   },
   {

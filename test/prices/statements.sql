@@ -368,12 +368,14 @@ with parts as materialized (select c.*, row_number() over (partition by c.price_
   select c.*, c.first_seq + c.price_changes + c.points
   - greatest(c.first_seq, $9::bigint + 1) as rest
   from examined c
-  where c.price_id = any($10::integer[]) and c.first_seq + c.price_changes + c.points > $11::bigint + 1
+  where c.price_id = any($10::integer[])
+  and c.first_seq + c.price_changes + c.points > $11::bigint + 1
   and (true)),
   counted as (
   select *, sum(rest) over (order by first_seq) - rest as before from candidates)
   select (select bound.end from bound) as end,
-  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id, (
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id,
+  (
   select code from price where id = c.price_id
   union all select code from price_history where id = c.price_id
   limit 1) as code,
@@ -406,13 +408,15 @@ with parts as materialized (select c.*, row_number() over (order by c.first_seq)
   select c.*, c.first_seq + c.price_changes + c.points
   - greatest(c.first_seq, $12::bigint + 1) as rest
   from examined c
-  where c.market_id = any($13::smallint[]) and c.first_seq + c.price_changes + c.points > $14::bigint + 1
+  where c.market_id = any($13::smallint[])
+  and c.first_seq + c.price_changes + c.points > $14::bigint + 1
   and ((c.points > 0 and (select true from series_history h
   where h.price_id = c.price_id and h.revision_to = c.revision limit 1)))),
   counted as (
   select *, sum(rest) over (order by first_seq) - rest as before from candidates)
   select (select bound.end from bound) as end,
-  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id, (
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id,
+  (
   select code from price where id = c.price_id
   union all select code from price_history where id = c.price_id
   limit 1) as code,
@@ -445,7 +449,8 @@ with parts as materialized (select c.*, row_number() over (order by c.first_seq)
   select c.*, c.first_seq + c.price_changes + c.points
   - greatest(c.first_seq, $12::bigint + 1) as rest
   from examined c
-  where c.market_id = any($13::smallint[]) and c.first_seq + c.price_changes + c.points > $14::bigint + 1
+  where c.market_id = any($13::smallint[])
+  and c.first_seq + c.price_changes + c.points > $14::bigint + 1
   and ((c.price_changes = 1) or (c.points > 0 and (select true from series_history h
   where h.price_id = c.price_id and h.revision_to = c.revision limit 1)) or (c.points > (select count(*) from (
   select from series_history h where h.price_id = c.price_id and h.revision_to = c.revision
@@ -453,7 +458,8 @@ with parts as materialized (select c.*, row_number() over (order by c.first_seq)
   counted as (
   select *, sum(rest) over (order by first_seq) - rest as before from candidates)
   select (select bound.end from bound) as end,
-  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id, (
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id,
+  (
   select code from price where id = c.price_id
   union all select code from price_history where id = c.price_id
   limit 1) as code,

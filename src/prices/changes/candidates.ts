@@ -143,12 +143,14 @@ function windowStatement(wanted: FilteredRange, changesMax: number) {
       select c.*, c.first_seq + c.price_changes + c.points
         - greatest(c.first_seq, ${wanted.after}::bigint + 1) as rest
       from examined c
-      where ${isWanted} and c.first_seq + c.price_changes + c.points > ${wanted.after}::bigint + 1
+      where ${isWanted}
+        and c.first_seq + c.price_changes + c.points > ${wanted.after}::bigint + 1
         and (${canHave(wanted.operations)})),
     counted as (
       select *, sum(rest) over (order by first_seq) - rest as before from candidates)
     select (select bound.end from bound) as end,
-      concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id, (${priceCode(sql`c.price_id`)}) as code,
+      concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id,
+      (${priceCode(sql`c.price_id`)}) as code,
       c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
     from (values (1)) as one
       left join (counted c join revision r on r.number = c.revision and c.before < ${changesMax})
