@@ -46,7 +46,7 @@ const REQUESTS = [
   '  `"aggregate": {"period": "month", "method": "average"}`.',
   '- `GET /v3/prices/<market>/filters`: the values of each filter.',
   '- `GET /v3/search?q=`: prices by code, name, product, formula or place.',
-  '- `GET /v3/changes?after=`: new, corrected and withdrawn points. `wait=25`',
+  '- `GET /v3/changes?after=` (or `since=`): new, corrected, withdrawn points. `wait=25`',
   '  delays an empty answer for up to 25 seconds, then 204: `x-next-seq` is the next `after`.',
   '  `after=revision:<$metadata.revision>` continues from an answer, `after=latest` from now.',
   '- `GET /v3/calendar`: when prices are due.',

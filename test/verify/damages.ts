@@ -22,6 +22,7 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
       check (low <= mid and mid <= high and low <= high) not valid`,
   ),
   'an index that is gone': damage('in-force', 'drop index series_history_superseded'),
+  'a view that is gone': damage('in-force', 'drop view published.rate'),
   'an index that was left invalid': damage(
     'in-force',
     `update pg_index set indisvalid = false where indexrelid = 'load_batch_revision'::regclass`,
@@ -29,6 +30,10 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
   'a constraint of the past that is gone': damage(
     'in-force',
     'alter table series_history drop constraint series_low_mid_high',
+  ),
+  'a view that everybody may read': damage(
+    'reader-confined',
+    'grant select on published.rate to public',
   ),
   'a market that is not of the catalog': damage(
     'catalog-written',
