@@ -92,6 +92,8 @@ function feedOfChanges(
     limit: config.CHANGES_LIMIT,
     limitMax: config.CHANGES_LIMIT_MAX,
     waitMaxSeconds: config.CHANGES_WAIT_MAX_SECONDS,
+    codesMax: config.CODES_MAX,
+    itemLengthMax: config.ITEM_LENGTH_MAX,
     waitingMax: config.CHANGES_WAITING_MAX,
   });
 }

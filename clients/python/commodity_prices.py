@@ -146,11 +146,11 @@ class Results(list[Record]):
 
 
 class Changes(list["Change"]):
-    """A page of the change feed. next_seq: `after` of the next page."""
+    """A page of the change feed. next_seq: `after` of the next page, read while has_more."""
 
-    def __init__(self, data: list[Change], next_seq: str, revision: Optional[str]) -> None:
+    def __init__(self, data: list[Change], got: Any, at: Optional[str]) -> None:
         super().__init__(data)
-        self.next_seq, self.revision = next_seq, revision
+        self.next_seq, self.revision, self.has_more = got["nextSeq"], at, bool(got.get("hasMore"))
 
 
 def _close(sockets: list[socket.socket]) -> None:
@@ -377,14 +377,15 @@ class Client:
         self._warn("calculations", metadata.get("warnings", []))
         return Results(data, metadata)
 
-    def changes(self, *, after: Optional[str] = None, market: Union[str, list[str], None] = None,
-                limit: Optional[int] = None, wait: Optional[int] = None,
-                timeout: Optional[float] = None) -> Changes:
-        """The changes after a position, oldest first. It waits for the first one for at most
-        `wait` seconds. Continue with after=page.next_seq."""
-        data, metadata, headers = self._page("/v3/changes", timeout, "nextSeq", after=after,
-                                             market=market, limit=limit, wait=wait)
-        return Changes(data, metadata["nextSeq"], headers.get("x-data-revision"))
+    def changes(self, *, after: Optional[str] = None, since: Any = None, wait: Optional[int] = None,
+                market: Union[str, list[str], None] = None, limit: Optional[int] = None,
+                timeout: Optional[float] = None, **only: Any) -> Changes:
+        """The changes after a position or since an instant, oldest first, of `only` some codes or
+        operations. It waits `wait` seconds for the first. Continue with after=page.next_seq."""
+        query = {"since": since, "market": market, "limit": limit, "wait": wait, **only}
+        data, got, headers = self._page("/v3/changes", timeout, "nextSeq", after=after, **query)
+        self._warn("changes", got.get("warnings", []))
+        return Changes(data, got, headers.get("x-data-revision"))
 
     def search(self, text: str, *, limit: Optional[int] = None,
                timeout: Optional[float] = None) -> Results[SearchResult]:
@@ -443,7 +444,8 @@ class Client:
     def _page(self, path: str, timeout: Any, *texts: str, body: Any = None, member: str = "code",
               rows: bool = True, **query: Any) -> Any:
         """Records, which have a text as `member`, metadata, which have these texts, and headers."""
-        sent = {name: value for name, value in query.items() if value is not None}
+        sent = {name: _plain(value) if hasattr(value, "isoformat") else value
+                for name, value in query.items() if value is not None}
         path += f"?{urllib.parse.urlencode(sent, doseq=True)}" if sent else ""
         answer, headers = self._call(path, body, timeout)
         if answer is None and texts == ("nextSeq",):  # 204

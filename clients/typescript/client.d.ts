@@ -60,11 +60,14 @@ export interface PriceFile {
     readonly nextCursor: string | null;
     bytes(): Promise<Uint8Array>;
 }
-/** A page of the change feed. `nextSeq` is `after` of the next page. */
+/** A page of the change feed. `nextSeq` is `after` of the next page, read while `hasMore`. */
 export interface Changes {
     readonly data: readonly Schemas['Change'][];
     readonly nextSeq: string;
+    readonly hasMore: boolean;
     readonly revision: string;
+    /** About `codes` that no price has. */
+    readonly warnings: readonly Schemas['Warning'][];
 }
 type Calculate = paths['/v3/calculations']['post'];
 type Calculated = Listing<Schemas['CalculationAnswer']>;

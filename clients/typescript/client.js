@@ -285,7 +285,8 @@ function listCalls(ask) {
     return {
         async changes(request = {}, call) {
             const got = await ask(withQuery('changes', request), areChanges, call);
-            return { data: got.data, nextSeq: got.metadata.nextSeq, revision: got.revision };
+            const { nextSeq, hasMore = false, warnings = [] } = got.metadata;
+            return { data: got.data, nextSeq, hasMore, revision: got.revision, warnings };
         },
         search: (q, request = {}, call) => list(withQuery('search', { ...request, q }), areFound, call),
         markets: async (call) => (await ask('prices', areMarkets, call)).data,

@@ -53,11 +53,14 @@ export interface PriceFile {
   readonly nextCursor: string | null;
   bytes(): Promise<Uint8Array>;
 }
-/** A page of the change feed. `nextSeq` is `after` of the next page. */
+/** A page of the change feed. `nextSeq` is `after` of the next page, read while `hasMore`. */
 export interface Changes {
   readonly data: readonly Schemas['Change'][];
   readonly nextSeq: string;
+  readonly hasMore: boolean;
   readonly revision: string;
+  /** About `codes` that no price has. */
+  readonly warnings: readonly Schemas['Warning'][];
 }
 type Calculate = paths['/v3/calculations']['post'];
 type Calculated = Listing<Schemas['CalculationAnswer']>;
@@ -464,7 +467,8 @@ function listCalls(ask: Asker) {
   return {
     async changes(request = {}, call?: CallOptions) {
       const got = await ask(withQuery('changes', request), areChanges, call);
-      return { data: got.data, nextSeq: got.metadata.nextSeq, revision: got.revision };
+      const { nextSeq, hasMore = false, warnings = [] } = got.metadata;
+      return { data: got.data, nextSeq, hasMore, revision: got.revision, warnings };
     },
     search: (q: string, request = {}, call?: CallOptions) =>
       list(withQuery('search', { ...request, q }), areFound, call),

@@ -1969,12 +1969,18 @@ export interface components {
             readonly $metadata: {
                 /** @description The `after` of the next page, opaque */
                 readonly nextSeq: string;
+                /** @description True if changes may follow already: continue with `nextSeq` */
+                readonly hasMore: boolean;
+                /** @description `unmatched_value` for unknown codes */
+                readonly warnings: readonly components["schemas"]["Warning"][];
             };
             /** @description In commit order */
             readonly data: readonly components["schemas"]["Change"][];
         };
         /** @description One record on each line, as in `data` of the JSON */
         readonly ChangeLines: string;
+        /** @description A row of column names, then a row for each change: its members, low to corrections of the point before and after it, and the price before and after it as JSON */
+        readonly ChangeCsv: string;
         /** @description A matching attribute */
         readonly Matched: {
             /** @description The attribute: a member of the result, `alias` or `chemicalCode` of its product, or `market` */
@@ -3798,6 +3804,7 @@ export interface components {
                 readonly "x-warnings": components["headers"]["x-warnings"];
                 readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                 readonly "x-next-seq": components["headers"]["x-next-seq"];
+                readonly "x-has-more": components["headers"]["x-has-more"];
                 readonly etag: components["headers"]["etag"];
                 readonly ratelimit: components["headers"]["ratelimit"];
                 readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -4241,6 +4248,11 @@ export interface components {
          * @example k3f9a1w2c7xe.5120
          */
         readonly "x-next-seq": string;
+        /**
+         * @description `true` if changes may follow already
+         * @example false
+         */
+        readonly "x-has-more": string;
         /**
          * @description Tag of this response: send it as If-None-Match
          * @example "0Qk3nB2m"
@@ -14337,6 +14349,8 @@ export interface operations {
                  * @example latest
                  */
                 readonly after?: string;
+                /** @description Starts at the first change recorded at or after this instant (RFC 3339), not in the future; in place of `after` */
+                readonly since?: string;
                 /**
                  * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
                  * @example [
@@ -14344,6 +14358,15 @@ export interface operations {
                  *     ]
                  */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Changes of the prices with these codes only, ignoring case; repeat it */
+                readonly codes?: readonly string[];
+                /**
+                 * @description Changes of this kind only; repeat it for several. Default: all
+                 * @example [
+                 *       "corrected"
+                 *     ]
+                 */
+                readonly operations?: readonly ("price-added" | "price-changed" | "published" | "corrected" | "withdrawn")[];
                 /**
                  * @description Maximum number of changes on the page; default 1000
                  * @example 100
@@ -14385,13 +14408,18 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "x-next-seq": components["headers"]["x-next-seq"];
+                    readonly "x-has-more": components["headers"]["x-has-more"];
+                    readonly "x-warnings": components["headers"]["x-warnings"];
+                    readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly [name: string]: unknown;
                 };
                 content: {
                     /**
                      * @example {
                      *       "$metadata": {
-                     *         "nextSeq": "k3f9a1w2c7xe.5120"
+                     *         "nextSeq": "k3f9a1w2c7xe.5120",
+                     *         "hasMore": false,
+                     *         "warnings": []
                      *       },
                      *       "data": [
                      *         {
@@ -14505,6 +14533,11 @@ export interface operations {
                      */
                     readonly "application/json": components["schemas"]["ChangePage"];
                     /**
+                     * @example seq,recordedAt,operation,market,code,date,revision,beforeLow,beforeMid,beforeHigh,beforePublishedAt,beforeCorrections,afterLow,afterMid,afterHigh,afterPublishedAt,afterCorrections,beforePrice,afterPrice
+                     *     k3f9a1w2c7xe.5120,2026-07-01T16:10:02.114806Z,corrected,lithium,CP-LI-0001,2026-06-30,k3f9a1w2c7xe.184223,18700,18800,18900,2026-06-30T16:00:00Z,0,18700,18800.5,18900,2026-07-01T16:00:00Z,1,,
+                     */
+                    readonly "text/csv": components["schemas"]["ChangeCsv"];
+                    /**
                      * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day"}}
                      *     {"seq":"k3f9a1w2c7xe.5120","operation":"corrected","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":"2026-06-30","before":{"low":18700,"mid":18800,"high":18900,"publishedAt":"2026-06-30T16:00:00Z","corrections":0},"after":{"low":18700,"mid":18800.5,"high":18900,"publishedAt":"2026-07-01T16:00:00Z","corrections":1}}
                      */
@@ -14524,6 +14557,7 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "x-next-seq": components["headers"]["x-next-seq"];
+                    readonly "x-has-more": components["headers"]["x-has-more"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -14549,6 +14583,8 @@ export interface operations {
                  * @example latest
                  */
                 readonly after?: string;
+                /** @description Starts at the first change recorded at or after this instant (RFC 3339), not in the future; in place of `after` */
+                readonly since?: string;
                 /**
                  * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
                  * @example [
@@ -14556,6 +14592,15 @@ export interface operations {
                  *     ]
                  */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Changes of the prices with these codes only, ignoring case; repeat it */
+                readonly codes?: readonly string[];
+                /**
+                 * @description Changes of this kind only; repeat it for several. Default: all
+                 * @example [
+                 *       "corrected"
+                 *     ]
+                 */
+                readonly operations?: readonly ("price-added" | "price-changed" | "published" | "corrected" | "withdrawn")[];
                 /**
                  * @description Maximum number of changes on the page; default 1000
                  * @example 100

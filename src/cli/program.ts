@@ -23,6 +23,7 @@ Exit codes:
   2  the command line or a setting is wrong
   3  the data was refused; nothing was written
   4  another session held a lock for too long; nothing was changed: run it again
+  6  load --rejects: some rows were rejected, the others are loaded
   130, 143  ended by Ctrl-C or SIGTERM: what it was writing is there whole or not at all
 
 Examples:

@@ -181,6 +181,9 @@ export const SETTINGS = {
     10_080,
     'Minutes after its due instant until a price counts as late',
   ),
+  PRICES_ACTOR: text({
+    description: 'Who loads and makes keys, in the ledger and the audit; by default the account',
+  }),
 
   FX_SOURCE: text({
     default: 'ECB',

@@ -4,6 +4,7 @@ import { instantOf } from './instant.ts';
 import type { Link } from './link/link.ts';
 import { isSchemaCurrent, MIGRATION_LOCK_TABLE } from './migrate/migrations.ts';
 import type { NewestRevision } from './newest-revision.ts';
+import { ownTables } from './own-tables.ts';
 import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
 
@@ -126,12 +127,13 @@ interface SessionAccount {
  * nor an attacker should be able to do more through its account.
  */
 export async function accountOf(db: Kysely<Database>): Promise<SessionAccount> {
+  const names = await ownTables();
   const { rows } = await sql<{ name: string; excess: string[]; unreadable: string[] }>`
     with me as (
       select * from pg_roles where rolname = current_user
     ), tables as (
       select oid, relname, relowner from pg_class
-      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+      where relnamespace = 'public'::regnamespace and relname = any(${names}::text[])
     ), writable as (
       select count(*) as number from tables
       where has_table_privilege(oid, 'insert, update, delete, truncate, trigger')

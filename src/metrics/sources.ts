@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import type { Client } from '../db/client.ts';
 import { instantOf } from '../db/instant.ts';
@@ -207,6 +208,9 @@ function freshness(registry: Registry, { health }: Client): void {
   );
 }
 
+/** Longest wait of a scrape for newer prices. */
+const REFRESH_MS_MAX = 1_000;
+
 const daySeconds = (day: string): number => secondsOf(`${day}T00:00:00Z`);
 
 /** Prices that are late, the newest days, and the loads of the ledger. */
@@ -217,7 +221,8 @@ function lateness(registry: Registry, { watch, client: { health } }: MetricSourc
     labelNames: ['market', 'by'],
     registers: [registry],
     async collect() {
-      await watch.refresh();
+      // While the database is away, the last known prices are judged.
+      await Promise.race([watch.refresh(), pause(REFRESH_MS_MAX, undefined, { ref: false })]);
       this.reset();
       for (const { market, by, prices } of watch.late()) this.set({ market, by }, prices);
     },

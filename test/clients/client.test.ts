@@ -50,9 +50,9 @@ t.test('the generated files of the client are those that are committed', async (
   }
 });
 
-t.test('the client has at most 490 lines by hand, 5,050 bytes, and no dependency', async (t) => {
+t.test('the client has at most 493 lines by hand, 5,050 bytes, and no dependency', async (t) => {
   const source = await readFile(join(CLIENT, 'client.ts'), 'utf8');
-  t.ok(source.trimEnd().split('\n').length <= 490);
+  t.ok(source.trimEnd().split('\n').length <= 493);
   const program = await readFile(join(CLIENT, 'client.js'));
   t.ok(gzipSync(program, { level: 9 }).length <= 5_050);
   t.notMatch(program.toString(), /^\s*import\b|\bimport\(|\brequire\(/m);

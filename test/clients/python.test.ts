@@ -385,13 +385,13 @@ print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
 );
 
 t.test(
-  'the client is one module of at most 606 lines that needs the standard library only',
+  'the client is one module of at most 608 lines that needs the standard library only',
   async (t) => {
     const text = readFileSync(
       new URL('../../clients/python/commodity_prices.py', import.meta.url),
       'utf8',
     );
-    t.ok(text.split('\n').length <= 607);
+    t.ok(text.split('\n').length <= 609);
     const imported = [...text.matchAll(/^\s*(?:import|from) ([\w.]+)/gm)].map(([, name]) => name);
     const got = await printed(`
 import ast, sys

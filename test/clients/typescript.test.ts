@@ -228,9 +228,10 @@ t.test('every operation that reads data has a call, with the content of its answ
     });
     const { $metadata: metadata, data } = json;
     const listing = { data, metadata, revision: metadata?.revision };
-    const { nextSeq } = metadata ?? {};
+    const { nextSeq, hasMore, warnings } = metadata ?? {};
     const { revision } = (await call) as { revision: string };
-    const content = nextSeq ? { data, nextSeq, revision } : metadata ? listing : (data ?? json);
+    const page = { data, nextSeq, hasMore, revision, warnings };
+    const content = nextSeq ? page : metadata ? listing : (data ?? json);
     t.same(await call, content, id);
     if (data) t.ok(Object.keys(data).length > 0, id);
   }

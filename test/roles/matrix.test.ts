@@ -20,6 +20,7 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
   },
   usage: {},
   service: {},
+  reader: {},
   keys: {
     insert: [
       'api_key.concurrent',
@@ -133,6 +134,7 @@ t.test('keys and prices are read by those who need them', async (t) => {
     ],
     'the account for keys reads no price',
   );
+  t.equal(await read('reader'), undefined, 'the account for SQL reads no table');
 });
 
 t.test('functions with the rights of the owner are not executable by public', async (t) => {

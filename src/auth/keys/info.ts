@@ -122,6 +122,8 @@ export interface KeyEvent {
   /** RFC 3339 in UTC. */
   readonly at: string;
   readonly actor: string;
+  /** The account of the database that logged in; null in entries from before it was recorded. */
+  readonly account: string | null;
   readonly action: string;
   readonly id: string;
   /** The row of the key before and after the change, without its digest. */
@@ -148,7 +150,7 @@ export async function readAudit(
         .onRef('rotation.replacement', '=', 'key_audit.public_id')
         .on('key_audit.action', '=', 'created'),
     )
-    .select(['at', 'actor', 'action', 'public_id as id'])
+    .select(['at', 'actor', 'account', 'action', 'public_id as id'])
     .select([withPublicIds('before').as('before'), withPublicIds('after').as('after')])
     .select(['reason', 'rotation.replaced as replaces'])
     .$if(id !== undefined, (query) => query.where('public_id', '=', id ?? ''))

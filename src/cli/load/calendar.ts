@@ -6,12 +6,13 @@ import type {
 } from '../../ingest/calendar/load-calendar.ts';
 import { EXIT } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { actor, command, json, option } from '../command.ts';
+import { actorOf, by, command, json, option } from '../command.ts';
 import { countText, printLines, reportHeld } from '../output.ts';
 import { errorLines, MEANINGS, section } from './report.ts';
 
 interface CalendarOptions {
   readonly reason?: string;
+  readonly by?: string;
   readonly dryRun?: true;
   readonly quiet?: true;
   readonly json?: true;
@@ -85,6 +86,7 @@ export const addLoadCalendar = command({
   args: [['<file>', 'path of the file']],
   options: [
     option('--reason <text>', 'why; kept with the load'),
+    by(),
     option('--dry-run', 'only report the changes of the load'),
     option('--quiet', 'print nothing but errors: for cron'),
     json(),
@@ -106,7 +108,7 @@ Examples:
         loadCalendar(client, {
           ...options,
           file,
-          actor: actor(),
+          actor: actorOf(options),
           signal,
           onHeld: (holders) => (quiet ? undefined : reportHeld(holders)),
           onPreview(preview) {

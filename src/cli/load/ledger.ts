@@ -5,7 +5,16 @@ import { type Batch, readLog } from '../../ingest/load/batches.ts';
 import type { Values } from '../../ingest/staging/change-set.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { checkMarkets, command, json, option, required, wholeOf } from '../command.ts';
+import {
+  actorText,
+  by,
+  checkMarkets,
+  command,
+  json,
+  option,
+  required,
+  wholeOf,
+} from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
 import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
@@ -33,7 +42,7 @@ function printBatches(batches: readonly Batch[], hasMore: boolean): void {
     status: stateOf,
     did: countsText,
     revision: ({ revision }) => revision,
-    by: ({ actor }) => actor,
+    by: actorText,
     reason: ({ reason }) => reason,
   });
   if (hasMore) printLines('', 'Older ones are not shown; a greater --limit shows more.');
@@ -175,6 +184,7 @@ export const addLoadUndo = command({
   options: [
     option('--samples', 'instead of a batch: all sample prices and sample exchange rates'),
     required('--reason <text>', 'why; kept with the undo'),
+    by(),
     option('--dry-run', 'only report the changes of the undo'),
     json(),
   ],

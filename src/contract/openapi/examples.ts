@@ -1,5 +1,6 @@
 import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts';
 import { scopeOf } from '../../catalog/scopes.ts';
+import { CHANGE_COLUMNS } from '../schemas/changes.ts';
 import { FORMAT_NAMES, FORMATS, type Format, formatEntry } from '../schemas/formats.ts';
 import { pascal } from '../schemas/market.ts';
 import made from './examples.json' with { type: 'json' };
@@ -158,7 +159,7 @@ const ofPrice = {
 
 /** A page of the change feed: a new price and a correction. */
 const CHANGES = {
-  $metadata: { nextSeq: 'k3f9a1w2c7xe.5120' },
+  $metadata: { nextSeq: 'k3f9a1w2c7xe.5120', hasMore: false, warnings: [] },
   data: [
     {
       ...{ seq: 'k3f9a1w2c7xe.5119', operation: 'price-added', ...ofPrice },
@@ -175,6 +176,11 @@ const CHANGES = {
 /** The examples of a change feed response, by media type. */
 export const changeExamples: Readonly<Record<string, unknown>> = {
   [FORMATS.json.media]: CHANGES,
+  [FORMATS.csv.media]:
+    `${CHANGE_COLUMNS.join(',')}\r\n` +
+    `k3f9a1w2c7xe.5120,${ofPrice.recordedAt},corrected,${ofPrice.market},${code},2026-06-30,` +
+    `${ofPrice.revision},18700,18800,18900,2026-06-30T16:00:00Z,0,` +
+    '18700,18800.5,18900,2026-07-01T16:00:00Z,1,,\r\n',
   [FORMATS.ndjson.media]: CHANGES.data.map((each) => `${JSON.stringify(each)}\n`).join(''),
 };
 

@@ -263,8 +263,9 @@ function headersOf(
 ): (keyof typeof HEADERS)[] {
   const namesRevision = isScoped(operation) || /^\/v3\/(reference|search|calc)/.test(path);
   const isCalendar = operation.operationId === 'getCalendar';
-  const hasFormats =
-    !isCalendar && operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
+  const isFeed = operation.operationId === 'getChanges';
+  const hasCsv = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
+  const hasFormats = hasCsv && !isCalendar && !isFeed;
   return [
     ...EVERY_HEADER,
     ...(operation.security?.length ? CREDENTIAL_HEADERS : []),
@@ -272,7 +273,8 @@ function headersOf(
     ...(hasFormats ? (['content-disposition', 'x-warnings', 'x-warnings-count'] as const) : []),
     ...(hasFormats && path !== CALCULATIONS ? (['x-next-cursor'] as const) : []),
     ...(hasFormats && !operation.requestBody ? (['link'] as const) : []),
-    ...(operation.operationId === 'getChanges' ? (['x-next-seq'] as const) : []),
+    ...(isFeed ? (['x-next-seq', 'x-has-more'] as const) : []),
+    ...(isFeed && hasCsv ? (['x-warnings', 'x-warnings-count'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
     ...(status === '503' ? (['retry-after'] as const) : []),
   ];

@@ -204,6 +204,7 @@ export class Overview extends Component {
               )}
             </${ScrollTable}>
           </section>
+          <p><a href=${linkTo({ ...EMPTY, corrections: 'visit' })}>Corrections</a></p>
         `
       }
       ${closed.length > 0 && html`<${Closed} markets=${closed} />`}

@@ -23,7 +23,7 @@ import type { Plan } from '../../prices/plan/plan.ts';
 import type { Snapshot, SnapshotPlan } from '../../prices/snapshot.ts';
 import { preferredType } from '../../std/negotiation.ts';
 import { notAcceptable } from './accept.ts';
-import { warningHeaders } from './price-headers.ts';
+import { warningsHeaders } from './price-headers.ts';
 import type { PriceStore } from './prices.ts';
 import { sendTagged } from './send.ts';
 
@@ -60,7 +60,7 @@ export async function sendCalculation(
   const file = `calculation-${asOf.slice(0, 10)}.${extension}`;
   reply.header('x-data-revision', revision);
   reply.header('content-disposition', `${disposition}; filename="${file}"`);
-  if (!hasMetadata) reply.headers(warningHeaders(warnings));
+  if (!hasMetadata) reply.headers(warningsHeaders(warnings));
   return sendTagged(request, reply, type, calculationText(answer, format));
 }
 

@@ -28,11 +28,12 @@ export function priceHeaders(
     const isSent = next.length <= LINK_MAX && maskedEncoded(next) === next;
     if (method !== 'POST' && isSent) headers['link'] = `<${next}>; rel="next"`;
   }
-  return hasMetadata ? headers : { ...headers, ...warningHeaders(warnings) };
+  if (hasMetadata) return headers;
+  return { ...headers, ...warningsHeaders(warnings) };
 }
 
-/** The headers of a format without `$metadata`: the first warnings, and the number of all. */
-export const warningHeaders = (warnings: readonly Warning[]): Record<string, string> => ({
+/** The headers of warnings for a format without `$metadata`. */
+export const warningsHeaders = (warnings: readonly Warning[]) => ({
   'x-warnings': warningsText(warnings),
   'x-warnings-count': String(warnings.length),
 });
