@@ -235,7 +235,16 @@ const inputs = fc.dictionary(
   fc.oneof(rightInput, rightInput, member(INPUT_NAMES), anything),
   { maxKeys: 3 },
 );
+/** Requests that fit, but for the units of some formulas. */
+const right = fc
+  .tuple(
+    rightInput,
+    rightInput,
+    fc.constantFrom('a * b', 'a / b', 'a + b', 'round(a, 2) * b', 'max(a, a * 2) / b'),
+  )
+  .map(([a, b, formula]) => ({ inputs: { a, b }, formula, anchor: '2026-06-24' }));
 const body = fc.oneof(
+  right,
   anything,
   fc.record({ inputs, formula: anything, anchor: anything }, { requiredKeys: [] }),
   fc
