@@ -109,7 +109,7 @@ const REFUSED: Readonly<Record<string, readonly [program: string, error: RegExp]
     `client.changes({ market: ['gold'] });`,
     /"gold"' is not assignable/,
   ],
-  'a misspelt parameter of the feed': [`client.changes({ since: 'a' });`, /'since' does not exist/],
+  'a misspelt parameter of the feed': [`client.changes({ sinse: 'a' });`, /'sinse' does not exist/],
   'a dimension that the market lacks': [
     `(await client.prices('copper')).data[0]?.purity;`,
     /'purity' does not exist/,
