@@ -13,6 +13,7 @@ export const instantOrNull = (time: string | null): string | null =>
   time === null || time === 'infinity' ? null : instantOf(time);
 
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59);
+const LAST_MICROSECOND = '9999-12-31T23:59:59.999999Z';
 const RFC3339 = /^(.{10})T(.{8})(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/;
 
 /**
@@ -39,7 +40,7 @@ export function utcMicroseconds(instant: string): string {
  */
 export function firstMicrosecondFrom(instant: string): string {
   const truncated = utcMicroseconds(instant);
-  if (!/\.\d{6}\d*[1-9]/.test(instant)) return truncated;
+  if (!/\.\d{6}\d*[1-9]/.test(instant) || truncated === LAST_MICROSECOND) return truncated;
   const micros = BigInt(Date.parse(truncated)) * 1_000n + BigInt(truncated.slice(-4, -1)) + 1n;
   const milliseconds = new Date(Number(micros / 1_000n)).toISOString().slice(0, -1);
   return `${milliseconds}${String(micros % 1_000n).padStart(3, '0')}Z`;

@@ -66,18 +66,23 @@ function otherRights(prefix: string): Needed[] {
     condition: `has_function_privilege('${account}', to_regprocedure('public.${name}'), 'execute')`,
   });
   return [
-    ...LOGINS.map((login) => roleName(prefix, login)).flatMap((account) => [
-      {
+    ...LOGINS.map((login) => {
+      const account = roleName(prefix, login);
+      return {
         account,
         right: 'connect to the database',
         condition: `has_database_privilege('${account}', current_database(), 'connect')`,
-      },
-      {
+      };
+    }),
+    // The reader needs the schema published only.
+    ...LOGINS.filter((login) => login !== 'reader').map((login) => {
+      const account = roleName(prefix, login);
+      return {
         account,
         right: 'usage of the schema public',
         condition: `has_schema_privilege('${account}', 'public', 'usage')`,
-      },
-    ]),
+      };
+    }),
     {
       account: loader,
       right: 'temporary tables',

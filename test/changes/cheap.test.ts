@@ -132,6 +132,17 @@ t.test('a page of some kinds or prices scans their changes only', async (t) => {
   t.equal(corrected.scanned.series, 1, 'only the points of its own segment');
   t.ok(corrected.scanned.change_segment <= segments + 60, 'each segment once');
 
+  const beginning = { start: null } as const;
+  const ended = await filtered({ ...beginning, operations: ['price-changed', 'withdrawn'] }, 1_000);
+  t.same([ended.changes.length, ended.hasMore], [0, false], 'no price was changed or withdrawn');
+  t.equal(ended.scanned.series, 1, 'of the correction, which may withdraw, not of the first load');
+
+  const added = await filtered({ ...beginning, operations: ['price-added'] }, 50);
+  t.equal(added.changes.length, 50);
+  t.equal(added.scanned.series, 0, 'no points beside the prices');
+  const other = await filtered({ start: { after: added.next }, operations: ['price-added'] }, 10);
+  t.match(JSON.parse(other.changes[0] ?? ''), { code: 'BULK-00051', operation: 'price-added' });
+
   const some = await filtered({ codes: ['BULK-00001', 'bulk-00002', 'C-1'] }, 10);
   t.equal(some.changes.length, 10);
   t.ok(

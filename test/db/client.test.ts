@@ -99,3 +99,17 @@ t.test('a timestamp of another time zone is never shown as one of UTC', async (t
   t.equal(instantOf('2026-03-05 16:00:00.5+00'), '2026-03-05T16:00:00.5Z');
   t.throws(() => instantOf('2026-03-05 17:00:00+01'));
 });
+
+t.test('a session whose settings the server refuses is closed', async (t) => {
+  const { pool, url } = await seededDatabase(t);
+  const name = 'a session with a bad setting';
+  const refused = new SocketClient({
+    connectionString: url,
+    application_name: name,
+    settings: { no_such_setting: 'on' },
+  });
+  await t.rejects(refused.connect(), /unrecognized configuration parameter/);
+  const sessions = async () =>
+    (await pool.query('select from pg_stat_activity where application_name = $1', [name])).rowCount;
+  await until('the session ends', async () => (await sessions()) === 0);
+});

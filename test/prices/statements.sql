@@ -460,7 +460,8 @@ with parts as materialized (select c.*, row_number() over (order by c.first_seq)
   from examined c
   where c.market_id = any($13::smallint[])
   and c.first_seq + c.price_changes + c.points > $14::bigint + 1
-  and ((c.price_changes = 1) or (c.points > 0 and (select true from series_history h
+  and ((c.price_changes = 1 and exists (select from price_history h
+  where h.id = c.price_id and h.revision_to = c.revision)) or (c.points > 0 and (select true from series_history h
   where h.price_id = c.price_id and h.revision_to = c.revision limit 1)) or (c.points > (select count(*) from (
   select from series_history h where h.price_id = c.price_id and h.revision_to = c.revision
   limit c.points) as h)))),

@@ -205,3 +205,31 @@ t.test('an account that may create roles is enough, if the database is its own',
     `drop role "${owner}"`,
   );
 });
+
+t.test(
+  'accounts without the right to make the schema published are told before the first migration',
+  async (t) => {
+    const prefix = accountPrefix(t);
+    const url = await bareDatabase(t);
+    const name = new URL(url).pathname.slice(1);
+    const { db } = clientAs(t, url);
+    await migrateUp(db, { until: '0009-key-use' });
+    await applyRoles(db, prefix, new Map([['migrator', 'secret-of-migrator']]));
+    // As the version made them that has no such schema.
+    await administer(url, `revoke create on database "${name}" from ${roleName(prefix, 'owner')}`);
+    const migrator = clientAs(
+      t,
+      addressAs(url, roleName(prefix, 'migrator'), 'secret-of-migrator'),
+    );
+    await t.rejects(
+      migrateUp(migrator.db),
+      /nothing was changed: run ".+ db roles" of this version/,
+    );
+    const ran = async () =>
+      (await migrationStatus(db)).filter(({ state }) => state === 'ran').map((each) => each.name);
+    t.equal((await ran()).at(-1), '0009-key-use');
+    await applyRoles(db, prefix);
+    await migrateUp(migrator.db);
+    t.equal((await ran()).at(-1), '0014-published');
+  },
+);

@@ -79,3 +79,10 @@ t.test(
     }
   },
 );
+
+t.test('the reader needs nothing of the schema public', async (t) => {
+  const database = await roledDatabase(t, { seeded: true });
+  await database.pool.query('revoke usage on schema public from public');
+  t.strictSame(await findings(database.client), [], 'the other accounts have the right themselves');
+  t.equal((await database.as('reader').pool.query('select * from point limit 1')).rows.length, 1);
+});

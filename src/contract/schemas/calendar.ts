@@ -14,6 +14,7 @@ import {
   Warning,
   word,
 } from './components.ts';
+import { PRINTABLE } from './options.ts';
 
 const slugs = MARKETS.map(({ slug }) => slug);
 
@@ -47,7 +48,7 @@ export const CalendarQuery = closed({
     }),
   ),
   codes: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+    Type.Array(Type.String({ minLength: 1, maxLength: 64, pattern: PRINTABLE }), {
       minItems: 1,
       maxItems: CODES_MAX,
       description: 'Prices with these codes only; repeat it for several',

@@ -43,7 +43,14 @@ export class SocketClient extends pg.Client {
     };
     super.connect((error: Error | null) => {
       if (error) finish(error);
-      else this.query(this.#statement(), finish);
+      else {
+        this.query(this.#statement(), (refusal: Error | null) => {
+          // The pool forgets a client that failed, and its session would stay open.
+          if (refusal) void this.end().catch(ignore);
+          if (refusal) this.destroySocket();
+          finish(refusal);
+        });
+      }
     });
   }
 

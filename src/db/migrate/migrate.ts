@@ -1,7 +1,9 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { MARKETS } from '../../catalog/markets.ts';
 import { ALL_MARKETS, scopeOf } from '../../catalog/scopes.ts';
+import { EXIT, ExpectedError } from '../../std/base-errors.ts';
+import { PROGRAM } from '../../std/program.ts';
 import type { Database } from '../schema.ts';
 import {
   type LockWaitOptions,
@@ -117,12 +119,42 @@ async function runMigration(
   if (error) throw error;
 }
 
+/** The migration that makes the schema `published`. */
+const MAKES_SCHEMA = '0014-published';
+
+/** The account of a migration lacks a right. The message is one line for a terminal. */
+class MissingRightError extends ExpectedError {
+  override readonly name = 'MissingRightError';
+  override readonly exitCode = EXIT.failed;
+}
+
+/**
+ * Checks before the first migration that the account may make the schema: those of earlier versions
+ * may not, and a run that ends halfway would leave a schema of neither version.
+ * @throws MissingRightError
+ */
+async function requireSchemaRight(
+  session: Kysely<Database>,
+  wanted: readonly MigrationFile[],
+): Promise<void> {
+  if (!wanted.some(({ name }) => name === MAKES_SCHEMA)) return;
+  const { rows } = await sql<{ may: boolean }>`
+    select to_regnamespace('published') is not null
+      or has_database_privilege(current_database(), 'create') as may`.execute(session);
+  if (rows[0]?.may === true) return;
+  throw new MissingRightError(
+    'this account may not create the schema published; nothing was changed: run ' +
+      `"${PROGRAM} db roles" of this version first, as the administrator of the database`,
+  );
+}
+
 /**
  * Runs the pending migrations, one transaction each, and renews the rights of the accounts. Does
  * not block readers: it waits for a table lock only briefly, and retries. An interrupted run is
  * completed by the next one. A database that a newer version has migrated is not changed.
  * @returns the names of the migrations that it ran
- * @throws MigrationDriftError if a file has changed, LockedOutError if a table stays locked
+ * @throws MigrationDriftError if a file has changed, LockedOutError if a table stays locked,
+ *   MissingRightError before the first migration if the account may not make the schema of one
  */
 export async function migrateUp(
   db: Kysely<Database>,
@@ -145,6 +177,7 @@ export async function migrateUp(
       // A newer version also maintains the markets and rights.
       if (pending.length === 0 && done.size > files.length) return [];
       const wanted = pending.filter(({ name }) => until === undefined || name <= until);
+      await requireSchemaRight(session, wanted);
       for (const next of wanted)
         await retryLocked(session, () => runMigration(session, files, next), waitOptions);
       await writeCatalog(session);

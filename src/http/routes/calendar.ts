@@ -47,7 +47,11 @@ interface CalendarRequest {
 
 const read = flatReader(CalendarQuery);
 
-const isRealDay = (day: string): boolean => dayText(dayOf(day)) === day;
+/** The days of PostgreSQL that have four digits of a year: it has no year 0. */
+const DAY_MIN = dayOf('0001-01-01');
+const DAY_MAX = dayOf('9999-12-31');
+
+const isRealDay = (day: string): boolean => dayText(dayOf(day)) === day && dayOf(day) >= DAY_MIN;
 
 /** The range of days, and its violations. */
 function rangeOf({ from, to }: CalendarRequest, nowMs: number) {
@@ -60,7 +64,7 @@ function rangeOf({ from, to }: CalendarRequest, nowMs: number) {
     return null;
   };
   const first = real('from', from) ?? dayOf(new Date(nowMs).toISOString().slice(0, 10));
-  const last = real('to', to) ?? first + CALENDAR_DAYS;
+  const last = real('to', to) ?? Math.min(first + CALENDAR_DAYS, DAY_MAX);
   if (first > last && errors.length === 0) {
     const detail =
       from === undefined ? 'to must not lie before today' : 'from must not lie after to';

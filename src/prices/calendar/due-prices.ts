@@ -14,6 +14,8 @@ export interface DuePrice {
   /** The short name of its frequency. */
   readonly frequency: string | null;
   readonly launched: string | null;
+  /** The launch, else the day of the first point; before it nothing was due. */
+  readonly firstDay: string | null;
   readonly lastDate: string | null;
 }
 
@@ -30,11 +32,15 @@ export async function readDuePrices(
   const at = numberIn(revision);
   const { rows } = await sql<DuePrice>`
     select p.id, m.slug as market, p.code, p.code_key as "codeKey", p.name,
-      f.short_name as frequency, p.assessment_launched_at as launched, latest.date as "lastDate"
+      f.short_name as frequency, p.assessment_launched_at as launched,
+      coalesce(p.assessment_launched_at, earliest.date) as "firstDay", latest.date as "lastDate"
     from price_at(${at}) as p
       join market m on m.id = p.market_id
       left join dimension_value_at(${at}) as f on f.id = p.frequency_id
       left join lateral latest_point_at(p.id, ${at}) as latest on true
+      left join lateral (select s.date from series_at(${at}) as s
+        where s.price_id = p.id and p.assessment_launched_at is null
+        order by s.date limit 1) as earliest on true
     where m.slug = any(${[...slugs]}::text[])
       and (${codeKeys === null} or p.code_key = any(${[...(codeKeys ?? [])]}::text[]))
       and ${requireCommit(revision)}

@@ -69,6 +69,7 @@ export function dueDaysOf(
 function scheduledDay(
   { named, due, closed }: DueDay,
   { calendar }: NamedCalendar,
+  { firstDay }: DuePrice,
   published: ReadonlySet<number> | undefined,
   judgement: Judgement,
 ): ScheduledDay {
@@ -78,7 +79,7 @@ function scheduledDay(
     return { date: dayText(named), dueAt: null, status, holiday: closed, movedFrom: null };
   }
   const dueAt = calendar.instantOf(due);
-  const isLate = isOver(dueAt, judgement);
+  const isLate = firstDay !== null && isOver(dueAt, judgement);
   return {
     date: dayText(due),
     dueAt,
@@ -89,8 +90,8 @@ function scheduledDay(
 }
 
 /**
- * The due days of prices with their states. A price is late on a day after its first point only: a
- * day before its launch was never due.
+ * The due days of prices with their states. A day before the launch of a price, or without one
+ * before its first point, was never due, and a price with neither is never late.
  */
 export async function scheduleOf(
   prices: readonly DuePrice[],
@@ -105,7 +106,7 @@ export async function scheduleOf(
   for (const price of prices) {
     const calendar = calendars.of(price.id);
     const days = calendar === null ? [] : (byCalendar.get(calendar) ?? []);
-    const launched = price.launched;
+    const { launched, firstDay } = price;
     const next = calendars.nextOf({
       id: price.id,
       last_date: price.lastDate,
@@ -124,8 +125,10 @@ export async function scheduleOf(
         calendar === null
           ? []
           : days
-              .map((each) => scheduledDay(each, calendar, published.get(price.id), judgement))
-              .filter(({ date }) => launched === null || date >= launched),
+              .map((each) =>
+                scheduledDay(each, calendar, price, published.get(price.id), judgement),
+              )
+              .filter(({ date }) => firstDay === null || date >= firstDay),
     });
     if (slice.isOver) await slice.yieldIfOver();
   }

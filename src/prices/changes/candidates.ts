@@ -66,13 +66,20 @@ const SUPERSEDED = sql`(select count(*) from (
 const HAS_SUPERSEDED = sql`(select true from series_history h
     where h.price_id = c.price_id and h.revision_to = c.revision limit 1)`;
 
+/** The condition that a segment changed or withdrew a price that there was. */
+const HAD_PRICE = sql`exists (select from price_history h
+    where h.id = c.price_id and h.revision_to = c.revision)`;
+
 /** The condition that a segment can have a change of some kinds. */
 function canHave(operations: readonly ChangeOperation[] | null): RawBuilder<unknown> {
   if (operations === null) return sql`true`;
   const wants = (...some: readonly ChangeOperation[]) =>
     some.some((each) => operations.includes(each));
   const conditions: RawBuilder<unknown>[] = [];
-  if (wants('price-added', 'price-changed', 'withdrawn')) conditions.push(sql`c.price_changes = 1`);
+  if (wants('price-added')) conditions.push(sql`c.price_changes = 1`);
+  // Not the first load of a price, which may have most points of the feed.
+  if (wants('price-changed', 'withdrawn'))
+    conditions.push(sql`c.price_changes = 1 and ${HAD_PRICE}`);
   if (wants('corrected', 'withdrawn')) conditions.push(sql`c.points > 0 and ${HAS_SUPERSEDED}`);
   if (wants('published')) conditions.push(sql`c.points > ${SUPERSEDED}`);
   return sql.join(

@@ -111,6 +111,14 @@ async function allChanges(
 /** Most windows of the feed that a page reads; see `candidates.ts`. */
 const WINDOWS = 10;
 
+/** True if only the changes of prices that there are afterwards are wanted, and no points. */
+const isOfPrices = (operations: readonly ChangeOperation[] | null): boolean =>
+  operations?.every((each) => each === 'price-added' || each === 'price-changed') ?? false;
+
+/** The runs that begin with the change of the price itself, without their points. */
+const withoutPoints = (runs: readonly ChangeRun[]): ChangeRun[] =>
+  runs.filter(({ hasPrice }) => hasPrice).map((run) => ({ ...run, points: 0 }));
+
 /**
  * Reads the wanted changes window by window, until the page is full. A page that has read all its
  * windows ends there, so that rare changes cannot make it read a whole history.
@@ -127,7 +135,7 @@ async function filteredChanges(
     const after: string = numberOf(end);
     if (after === range.until) return { changes, end: null };
     const window = await windowOf(db, { ...range, after, limit: limit - changes.length });
-    const found = await write(window.runs);
+    const found = await write(isOfPrices(operations) ? withoutPoints(window.runs) : window.runs);
     const wanted = found.filter((each) => operations?.includes(each.operation) ?? true);
     changes.push(...wanted.slice(0, limit - changes.length));
     if (changes.length === limit) return { changes, end: changes.at(-1)?.number ?? null };

@@ -12,7 +12,7 @@ import { testConfig } from '../../support/http/test-config.ts';
 
 const NOW = Date.parse('2026-12-18T17:30:00Z');
 
-/** Two weekly prices of aluminium, of which the first has a value of 11 December. */
+/** Two weekly prices of aluminium, of which the first has values of 4 and 11 December. */
 async function weekly(test: Parameters<typeof loadingDatabase>[0]): Promise<TestDatabase> {
   const database = await loadingDatabase(test);
   await describePrices(database.client, 'XX-1', 'XX-2', 'XX-3');
@@ -20,7 +20,10 @@ async function weekly(test: Parameters<typeof loadingDatabase>[0]): Promise<Test
     test,
     database.client,
     'csv',
-    points('XX-1,2026-12-11,,10,,', 'XX-2,2026-12-18,,10,,').replaceAll('2026', '2025'),
+    points(
+      ...['XX-1,2026-12-04,,10,,', 'XX-1,2026-12-11,,10,,'],
+      ...['XX-2,2026-12-04,,10,,', 'XX-2,2026-12-18,,10,,'],
+    ).replaceAll('2026', '2025'),
   );
   return database;
 }
@@ -95,6 +98,43 @@ t.test('without a calendar, and beyond the days that it knows, the reason is sta
     { code: 'XX-3', calendar: null, reason: 'calendar_unknown', days: [], nextExpectedAt: null },
   ]);
 });
+
+t.test(
+  'no day before the first value of a price is late, nor one of a price with none',
+  async (t) => {
+    const database = await loadingDatabase(t);
+    await describePrices(database.client, 'XX-1', 'XX-2');
+    await loadText(t, database.client, 'csv', points('XX-1,2025-12-12,,10,,'));
+    await loadCalendarText(t, database.client, TEXT);
+    const service = await serviceOn(t, database, {}, undefined, () => NOW);
+    const { json } = await get(service, '?from=2025-11-28&to=2025-12-19');
+    const states = json.data.map(({ days }: { days: { date: string; status: string }[] }) =>
+      days.map(({ date, status }) => `${date} ${status}`),
+    );
+    const fridays = ['2025-11-28', '2025-12-05', '2025-12-12', '2025-12-19'];
+    t.same(states, [
+      ['2025-12-12 published', '2025-12-19 late'],
+      fridays.map((day) => `${day} due`),
+    ]);
+  },
+);
+
+t.test(
+  'the first and the last days that a date can name are answered, and others refused',
+  async (t) => {
+    const database = await weekly(t);
+    await loadCalendarText(t, database.client, TEXT);
+    const service = await serviceOn(t, database, {}, undefined, () => NOW);
+    const first = await get(service, '?from=0001-01-01&to=0001-01-31');
+    t.match(first.json.$metadata, { from: '0001-01-01', count: 3 });
+    const before = await get(service, '?from=0000-12-31&to=0001-01-31');
+    t.match(before.json, { code: 'validation_failed', errors: [{ pointer: '?from' }] });
+    const unprintable = await get(service, '?codes=XX%00');
+    t.match(unprintable.json, { errors: [{ pointer: '?codes/0', code: 'invalid_characters' }] });
+    const last = await get(service, '?from=9999-12-20');
+    t.match(last.json.$metadata, { from: '9999-12-20', to: '9999-12-31', count: 3 });
+  },
+);
 
 t.test(
   'a holiday that is added three days before moves the instant, and nothing is late',
