@@ -9,6 +9,7 @@ import {
   type ValueName,
 } from './columns.ts';
 import { exactValue, FACTOR_ERROR, factorsOf, type Observations, observe } from './convert.ts';
+import { FixedSums } from './fixed-sums.ts';
 import { compare, plus, type Rational, ZERO } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
 
@@ -94,7 +95,13 @@ interface ColumnInput {
   readonly stored: Float64Array;
   readonly factors: Float64Array;
   readonly method: Method;
+  /** Sums of converted values between bounds; null where exact sums have short denominators. */
+  readonly sums: FixedSums | null;
 }
+
+/** The sums of a column. Only rates give each observation a denominator of its own. */
+const sumsOf = (observations: Observations, name: ValueName): FixedSums | null =>
+  observations.fx && new FixedSums((index) => exactValue(observations, name, index));
 
 /** True if any observation of a group lacks the value. */
 function lacks({ stored, factors }: ColumnInput, from: number, to: number): boolean {
@@ -136,6 +143,8 @@ function average(
   // If values cancel out, the error depends on their amounts, not on the small sum.
   const error = (amount / count) * (AVERAGE_ERROR + 2 * SUM_ERROR * count);
   if (out.tryRound(at, sum / count, error)) return;
+  const bounds = input.sums?.meanBetween(from, to);
+  if (bounds && out.tryRoundBetween(at, ...bounds)) return;
   let total = ZERO;
   for (let index = from; index < to; index += 1) total = plus(total, exactAt(input, index));
   const denominator = total.denominator * BigInt(count);
@@ -267,7 +276,9 @@ export function aggregatedPoints(
   const factors = factorsOf(rated.observations);
   const column = (name: ValueName) => {
     const stored = rated.observations.columns[name];
-    const input: ColumnInput = { observations: rated.observations, name, stored, factors, method };
+    const sums = sumsOf(rated.observations, name);
+    const own = { observations: rated.observations, name, sums };
+    const input: ColumnInput = { ...own, stored, factors, method };
     return aggregateColumn(input, rated.from, unknown, rounding);
   };
   const { publishedAt, corrections } = provenance(columns, groups);
@@ -301,7 +312,8 @@ export function movingAverages(
   const { columns } = observations;
   const factors = factorsOf(observations);
   const stored = columns.mid;
-  const input: ColumnInput = { observations, name: 'mid', stored, factors, method: 'average' };
+  const own = { observations, name: 'mid', sums: sumsOf(observations, 'mid') } as const;
+  const input: ColumnInput = { ...own, stored, factors, method: 'average' };
   const out = new RoundedColumn(length, rounding);
   const before = columns.length - length;
   for (let at = 0; at < length; at += 1) {

@@ -190,9 +190,23 @@ export class RoundedColumn implements DecimalColumn {
     }
   }
 
+  /**
+   * Rounds a number between two others. Writes nothing and returns false if they round differently:
+   * rounding keeps the order, so that it decides otherwise.
+   */
+  tryRoundBetween(at: number, least: Rational, most: Rational): boolean {
+    const [low, high] = [roundExact(least, this.#rounding), roundExact(most, this.#rounding)];
+    if (low.digits !== high.digits || low.scale !== high.scale) return false;
+    this.#write(at, low);
+    return true;
+  }
+
   /** Rounds a fraction exactly. */
   roundExactly(at: number, value: Rational): void {
-    const decimal = roundExact(value, this.#rounding);
+    this.#write(at, roundExact(value, this.#rounding));
+  }
+
+  #write(at: number, decimal: Decimal): void {
     if (decimal.digits <= SAFE && decimal.digits >= -SAFE) {
       this.scaled[at] = Number(decimal.digits);
       this.scale[at] = decimal.scale;

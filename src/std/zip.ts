@@ -27,6 +27,8 @@ export async function* zipSlices(
   let source: Readable | null = null;
   const write = async (): Promise<void> => {
     for await (const { path, slices } of entries) {
+      // The reader may have stopped while the entry was made: nothing would read its slices.
+      if (output.destroyed) return;
       source = Readable.from(slices, { objectMode: false });
       zip.addReadStream(source, path, OPTIONS);
       await finished(source);

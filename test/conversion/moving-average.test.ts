@@ -1,6 +1,6 @@
 import t from 'tap';
 import { movingAverages } from '../../src/conversion/aggregate.ts';
-import { observe } from '../../src/conversion/convert.ts';
+import { exactValue, observe } from '../../src/conversion/convert.ts';
 import { outcomeOf } from '../../src/conversion/outcome.ts';
 import { dayText } from '../../src/std/days.ts';
 import { expectedMean, type Quotient } from './oracle.ts';
@@ -104,4 +104,50 @@ t.test('every mean of converted sessions is that of exact fractions', async (t) 
     }
   }
   t.ok(found.means > 5_000 && found.missing > 500, JSON.stringify(found));
+});
+
+t.test(
+  'a mean halfway between two numbers is even, with fractions that no sum holds',
+  async (t) => {
+    const { conversion } = outcomeOf(
+      { payable: false, currency: CURRENCY.USD, unit: unitOf('tonne') },
+      { currency: CURRENCY.EUR, unit: null },
+      ratesOf({ USD: { [dayText(FIRST)]: '3' } }),
+    );
+    // Thirds and two thirds: 1/3 and 2/3, 4/3 and 5/3, -1/3 and -2/3.
+    const mids = ['1', '2', '4', '5', '-1', '-2'];
+    const observations = observe(columnsOf(mids.map(row)), conversion);
+    const means = textsOf(movingAverages(observations, 2, mids.length, { decimals: 0 }));
+    t.same([means[1], means[3], means[5]], ['0', '2', '0']);
+  },
+);
+
+t.test('means of many sessions at mean rates are exact, and take little time', async (t) => {
+  const random = randomOf(41);
+  const [usd, cny]: Record<string, string>[] = [{}, {}];
+  for (let day = dayOf('1999-01-04'); day < dayOf('2026-01-10'); day += 1) {
+    if (usd) usd[dayText(day)] = (1 + random() / 5).toFixed(4);
+    if (cny) cny[dayText(day)] = (7 + random()).toFixed(4);
+  }
+  const { conversion } = outcomeOf(
+    { payable: false, currency: CURRENCY.USD, unit: unitOf('tonne'), meanOf: 'month' },
+    { currency: CURRENCY.CNY, unit: null },
+    ratesOf({ USD: usd ?? {}, CNY: cny ?? {} }),
+  );
+  const rows = Array.from({ length: 27 * 12 }, (_, month): PointTexts => {
+    const date = new Date(Date.UTC(1999, month + 1, 0)).toISOString().slice(0, 10);
+    return [date, null, (20_000 + random() * 1_000).toFixed(2), null];
+  });
+  const observations = observe(columnsOf(rows), conversion);
+  const begun = process.cpuUsage();
+  const means = textsOf(movingAverages(observations, 250, rows.length, { decimals: 10 }));
+  const { user } = process.cpuUsage(begun);
+  t.ok(user < 1_000_000, `${user} µs: exact sums of all would take seconds`);
+  for (const at of [249, 300, 323]) {
+    const values = rows.slice(at - 249, at + 1).map((_, place) => {
+      const value = exactValue(observations, 'mid', at - 249 + place);
+      return value && ([[String(value.numerator)], [String(value.denominator)]] as const);
+    });
+    t.equal(means[at], expectedMean(values as readonly Quotient[], 10));
+  }
 });

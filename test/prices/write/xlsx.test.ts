@@ -2,7 +2,13 @@ import t, { type Test } from 'tap';
 import { MARKETS } from '../../../src/catalog/markets.ts';
 import { seededDatabase, testDatabase } from '../../support/database/database.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
-import { aboutOf, readXlsx, type Workbook, xlsxRecords } from '../../support/office/workbook.ts';
+import {
+  aboutOf,
+  partsOf,
+  readXlsx,
+  type Workbook,
+  xlsxRecords,
+} from '../../support/office/workbook.ts';
 import { ANY_MEMORY } from '../../support/prices/any-memory.ts';
 import { parseExact } from '../../support/prices/oracle.ts';
 import { rowsOf } from '../../support/prices/rows.ts';
@@ -218,6 +224,17 @@ t.test('the sheet About has revision, request, units, sources and every warning'
     ]),
   ]);
   t.equal(warnings.length, 1);
+});
+
+t.test('a requested value that looks like a formula stays a text in the sheet About', async (t) => {
+  const service = await serviceOn(t, await seededDatabase(t));
+  const formula = '=HYPERLINK("https://example.org")';
+  const { answer, book } = await ask(service, 'nickel', { filters: { regions: [formula] } });
+  const cells = book.sheets.at(-1)?.rows.flatMap((row) => [...row.values()]);
+  const style = cells?.find(({ text }) => text === formula)?.style;
+  const styles = (await partsOf(answer.rawPayload)).get('xl/styles.xml') ?? '';
+  const [, formats = ''] = /<cellXfs[^>]*>(.*)<\/cellXfs>/.exec(styles) ?? [];
+  t.match(formats.split('<xf ')[1 + (style ?? 0)], /quotePrefix="1".*wrapText="1"/);
 });
 
 t.test(

@@ -11,7 +11,10 @@ import { ascii, putInstant } from '../bytes.ts';
  */
 
 /** The styles of cells, in the order of `STYLES_XML`. */
-export const STYLE = { plain: 0, day: 1, instant: 2, heading: 3, quoted: 4, wrapped: 5 } as const;
+export const STYLE = {
+  ...{ plain: 0, day: 1, instant: 2, heading: 3, quoted: 4, wrapped: 5 },
+  quotedWrapped: 6,
+} as const;
 
 /** Styles: ISO days in every locale, instants to the second. */
 export const STYLES_XML = [
@@ -23,14 +26,17 @@ export const STYLES_XML = [
   '<fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/>',
   '</fill></fills><borders count="1"><border><left/><right/><top/><bottom/><diagonal/>',
   '</border></borders><cellStyleXfs count="1">',
-  '<xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs><cellXfs count="6">',
+  '<xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs><cellXfs count="7">',
   '<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/>',
   '<xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>',
   '<xf numFmtId="165" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/>',
   '<xf numFmtId="0" fontId="1" fillId="0" borderId="0" xfId="0" applyFont="1"/>',
   '<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" quotePrefix="1"/>',
   '<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" applyAlignment="1">',
-  '<alignment vertical="top" wrapText="1"/></xf></cellXfs><cellStyles count="1">',
+  '<alignment vertical="top" wrapText="1"/></xf>',
+  '<xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0" quotePrefix="1" ',
+  'applyAlignment="1"><alignment vertical="top" wrapText="1"/></xf></cellXfs>',
+  '<cellStyles count="1">',
   '<cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>',
 ].join('');
 
@@ -70,9 +76,15 @@ const inline = (text: string): string =>
  * the reference. References are optional in the standard, and some readers need them.
  */
 
+/** The style with a mark that keeps a text a text, by the style without. */
+const MARKED: Readonly<Record<number, number>> = {
+  [STYLE.plain]: STYLE.quoted,
+  [STYLE.wrapped]: STYLE.quotedWrapped,
+};
+
 /** A text; with a mark that keeps it a text if it looks like a formula. */
 export const textCell = (text: string, style: number = STYLE.plain): string => {
-  const shown = style === STYLE.plain && FORMULA.test(text) ? STYLE.quoted : style;
+  const shown = FORMULA.test(text) ? (MARKED[style] ?? style) : style;
   return `" ${shown === STYLE.plain ? '' : `s="${shown}" `}${inline(text)}`;
 };
 
