@@ -36,6 +36,7 @@ const REFERENCE = [
   `select m.slug, p.slug, p.uuid, p.name, p.alias, p.chemical_code, p.is_sustainable
     from product p join market m on m.id = p.market_id
     order by m.slug collate "C", p.slug collate "C"`,
+  'select words, alias from search_alias order by words collate "C", alias collate "C"',
 ];
 
 // Row ids differ between databases; slugs do not.
