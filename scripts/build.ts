@@ -16,6 +16,7 @@ execFileSync(process.execPath, [compiler, '--project', join(ROOT, 'tsconfig.buil
 /** Assets that the program reads at run time: SQL, YAML, pages, and documents. */
 const assets = [
   ...globSync('src/**/*.{sql,yaml,js,css,svg,json}', { cwd: ROOT }),
+  ...globSync('seeds/*.yaml', { cwd: ROOT }),
   // The recorded hash of a migration is that of its source.
   ...globSync('migrations/*.ts', { cwd: ROOT }),
   // The pages of the help.

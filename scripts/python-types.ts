@@ -20,6 +20,7 @@ const ROOTS = [
   'FilterValue',
   'CurrencyEntry',
   'UnitEntry',
+  'DuePrice',
   'RateEntry',
   'Me',
   'MarketSummary',

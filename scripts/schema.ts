@@ -1,15 +1,15 @@
 import type { ClientBase } from 'pg';
 
 /**
- * The objects of the schema `public` in creation order, so that the text runs on an empty database.
- * The order is by `oid`, which PostgreSQL assigns in sequence.
+ * The objects of the schemas `public` and `published` in creation order, so that the text runs on an
+ * empty database. The order is by `oid`, which PostgreSQL assigns in sequence.
  */
 const OBJECTS = `
 with mine as (
   select c.oid, c.relname, c.relkind, c.relpersistence,
     array_to_string(c.reloptions, ', ') as options
   from pg_class c
-  where c.relnamespace = 'public'::regnamespace
+  where c.relnamespace in ('public'::regnamespace, to_regnamespace('published'))
     and c.relname !~ '^(kysely_migration|migration_file)'
 ), columns as (
   select a.attrelid, string_agg(
@@ -35,18 +35,28 @@ with mine as (
       left join constraints k on k.conrelid = m.oid
     where m.relkind = 'r'
   union all
+  select n.oid, 0, format(E'create schema if not exists %I;\n\ncomment on schema %I is %L;',
+      nspname, nspname, obj_description(n.oid, 'pg_namespace'))
+    from pg_namespace n where nspname = 'published'
+  union all
+  select m.oid, 0, format(E'create or replace view %s as\n%s', m.oid::regclass,
+      pg_get_viewdef(m.oid, true))
+    from mine m where m.relkind = 'v'
+  union all
   select m.oid, 1, case when d.objsubid = 0
-      then format('comment on table %I is %L;', m.relname, d.description)
-      else format('comment on column %I.%I is %L;', m.relname, a.attname, d.description) end
+      then format('comment on %s %s is %L;', case m.relkind when 'v' then 'view' else 'table' end,
+        m.oid::regclass, d.description)
+      else format('comment on column %s.%I is %L;', m.oid::regclass, a.attname, d.description) end
     from mine m join pg_description d on d.objoid = m.oid and d.classoid = 'pg_class'::regclass
       left join pg_attribute a on a.attrelid = m.oid and a.attnum = d.objsubid
-    where m.relkind = 'r'
+    where m.relkind in ('r', 'v')
   union all
   select m.oid, 0, pg_get_indexdef(m.oid) || ';' from mine m
     where m.relkind = 'i' and not exists (select from pg_constraint where conindid = m.oid)
   union all
   select p.oid, 0, pg_get_functiondef(p.oid) || ';' from pg_proc p
-    where p.pronamespace = 'public'::regnamespace and p.prokind = 'f'
+    where p.pronamespace in ('public'::regnamespace, to_regnamespace('published'))
+      and p.prokind = 'f'
   union all
   select p.oid, 0, format(E'create aggregate %s (sfunc = %s, stype = %s, parallel = safe);',
       p.oid::regprocedure, g.aggtransfn::regproc, format_type(g.aggtranstype, null))
@@ -57,7 +67,7 @@ with mine as (
       case when p.prokind = 'a' then 'aggregate' else 'function' end, p.oid::regprocedure,
       d.description)
     from pg_proc p join pg_description d on d.objoid = p.oid and d.classoid = 'pg_proc'::regclass
-    where p.pronamespace = 'public'::regnamespace
+    where p.pronamespace in ('public'::regnamespace, to_regnamespace('published'))
   union all
   select p.oid, 2, format('revoke execute on function %s from public;', p.oid::regprocedure)
     from pg_proc p

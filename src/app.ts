@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import { PriceBook } from './book/book.ts';
+import type { Judgement } from './calendar/lateness.ts';
 import { MARKETS } from './catalog/markets.ts';
 import type { Config } from './config/config.ts';
 import { COMMON_SCHEMAS, type RequestLimits } from './contract/openapi/openapi.ts';
@@ -21,6 +22,7 @@ import { RefusalLines } from './http/hooks/log-lines.ts';
 import { logRefusedConnection, logRejected, type Observer } from './http/hooks/observe.ts';
 import { contextCreator, pipeline } from './http/pipeline.ts';
 import { AnswerCache } from './http/reply/answer-cache.ts';
+import { calendarRoute } from './http/routes/calendar.ts';
 import { changeRoutes } from './http/routes/changes.ts';
 import { docsPage } from './http/routes/docs-page.ts';
 import { documentRoutes, openapi } from './http/routes/documents.ts';
@@ -35,6 +37,7 @@ import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
 import type { Readers } from './prices/answer/answer.ts';
+import { watchOf } from './prices/calendar/watch.ts';
 import { feedOf } from './prices/changes/follow.ts';
 import { ratesReader } from './prices/market/rates.ts';
 import { referenceReader } from './prices/market/references.ts';
@@ -52,6 +55,8 @@ interface AppOptions {
   readonly usagePool?: pg.Pool | undefined;
   readonly logger?: FastifyBaseLogger;
   readonly metrics?: Metrics | undefined;
+  /** The clock by which prices are late; tests give another. */
+  readonly now?: () => number;
 }
 
 /** Cached revisions of the reference data; slow requests may still need an earlier one. */
@@ -86,6 +91,8 @@ function feedOfChanges(
     limit: config.CHANGES_LIMIT,
     limitMax: config.CHANGES_LIMIT_MAX,
     waitMaxSeconds: config.CHANGES_WAIT_MAX_SECONDS,
+    codesMax: config.CODES_MAX,
+    itemLengthMax: config.ITEM_LENGTH_MAX,
     waitingMax: config.CHANGES_WAITING_MAX,
   });
 }
@@ -185,6 +192,11 @@ function priceBook(
   return book;
 }
 
+/** The time and the grace by which prices are late. */
+const clockOf =
+  ({ config, now = Date.now }: AppOptions) =>
+  (): Judgement => ({ nowMs: now(), graceMinutes: config.LATE_GRACE_MINUTES });
+
 /** Builds the service with all routes. It neither listens nor connects. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, client, metrics, logger } = options;
@@ -210,25 +222,25 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   for (const schema of COMMON_SCHEMAS) app.addSchema(schema);
 
   const minRevision = minRevisionCheck(options, primary);
-  const credentials = await pipeline(app, {
-    ...options,
-    limits,
-    observer,
-    createContext,
-    minRevision,
-  });
+  const steps = { ...options, limits, observer, createContext, minRevision };
+  const credentials = await pipeline(app, steps);
   await openapi(app, requestLimitsOf(config), config.PUBLIC_URL);
 
   const book = priceBook(app, options, readers);
   const answers = book && new AnswerCache((1 - BOOK_SHARE) * config.PRICE_BOOK_BYTES);
   app.decorate('answers', answers);
-  if (metrics) watchSources(metrics.registry, { client, limits, book, answers, minRevision });
-  healthRoutes(app, { version: VERSION, rateSource: config.FX_SOURCE }, client, minRevision);
+  const clock = clockOf(options);
+  const watch = watchOf(readers, () => client.link.newestRevision(), clock);
+  const sources = { client, limits, book, answers, minRevision, watch };
+  if (metrics) watchSources(metrics.registry, sources);
+  const about = { version: VERSION, rateSource: config.FX_SOURCE };
+  healthRoutes(app, about, client, minRevision, clock);
   app.addHook('onListen', async () => client.link.start());
   meRoute(app, limits);
   marketsRoute(app, readers);
   referenceRoutes(app, readers);
   searchRoute(app, readers);
+  calendarRoute(app, readers, credentials, clock);
   const shared = requestSchemasOf(bodyLimitsOf(config));
   for (const schema of sharedOf(shared)) app.addSchema(schema);
   for (const market of MARKETS) {

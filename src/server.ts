@@ -5,6 +5,7 @@ import { type Config, ConfigError } from './config/config.ts';
 import { misspeltSettings, misspeltText } from './config/environment.ts';
 import { type Metrics, metricsOf } from './metrics/metrics.ts';
 import { addressOf, bannerOf } from './process/banner.ts';
+import { tlsNotices } from './process/database.ts';
 import { readConfig } from './process/environment.ts';
 import { exitCodeOf, report } from './process/failure.ts';
 import { Lifecycle } from './process/lifecycle.ts';
@@ -64,19 +65,30 @@ async function start(): Promise<void> {
   const settings = readConfig();
   const log = openLog({ level: settings.LOG_LEVEL });
   checkNames(log, settings);
+  for (const notice of tlsNotices(settings)) log.logger.info(notice);
   const prepared = await prepare(settings, lifecycle);
   release = prepared.release;
-  const { config, url, usageUrl, bannerData } = prepared;
+  const { config, database, usageDatabase, bannerData } = prepared;
   logger = log.logger;
   logger.level = config.LOG_LEVEL;
   const metrics = await openMetrics(config, log);
-  const address = await serve({ config, url, usageUrl, logger, metrics }, lifecycle);
+  const onRefusal = (error: ConfigError): void => void end(error);
+  const options = { config, database, usageDatabase, logger, metrics, onRefusal };
+  const address = await serve(options, lifecycle);
   if (bannerData === null) return;
   // After the service listens: a failed start must not create a key.
   const { key } = await prepared.createDemoKey();
   lifecycle.throwIfShuttingDown();
   process.stdout.write(bannerOf({ address, key, ...bannerData }));
   wasBannerShown = true;
+}
+
+/** Ends the process with the exit code of an error, unless a signal has ended it. */
+async function end(error: unknown): Promise<void> {
+  if (lifecycle.isShuttingDown) return;
+  report(error);
+  await lifecycle.shutDown();
+  process.exit(exitCodeOf(error));
 }
 
 const starting = start();
@@ -113,9 +125,5 @@ try {
   await starting;
 } catch (error) {
   // After a signal, the handler ends the process.
-  if (!lifecycle.isShuttingDown) {
-    report(error);
-    await lifecycle.shutDown();
-    process.exit(exitCodeOf(error));
-  }
+  await end(error);
 }

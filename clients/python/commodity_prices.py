@@ -38,11 +38,11 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Ty
 
 if TYPE_CHECKING:
     from commodity_prices_types import Change, CurrencyEntry, FilterValue, MarketSummary, Me
-    from commodity_prices_types import PriceRecord, RateEntry, SearchResult, UnitEntry
+    from commodity_prices_types import DuePrice, PriceRecord, RateEntry, SearchResult, UnitEntry
 
-__all__ = ["Changes", "Client", "PriceFile", "PricesError", "PricesWarning", "Results", "changes",
-           "currencies", "file", "filters", "markets", "me", "pages", "prices", "rates", "search",
-           "units"]
+__all__ = ["Changes", "Client", "PriceFile", "PricesError", "PricesWarning", "Results", "calendar",
+           "changes", "currencies", "file", "filters", "markets", "me", "pages", "prices", "rates",
+           "search", "units"]
 
 RETRIES = 3
 TRANSIENT = (304, 429, 502, 503, 504)  # 304 to an unconditional request: a cache is at fault.
@@ -51,8 +51,8 @@ MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson",
          "arrow": "application/vnd.apache.arrow.stream",
          "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
 COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
-FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt product priceCategory
-    frequency unitOfMeasure currency priceType""".split()
+FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt nextExpectedAt
+    product priceCategory frequency unitOfMeasure currency priceType""".split()
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
@@ -145,11 +145,11 @@ class Results(list[Record]):
 
 
 class Changes(list["Change"]):
-    """A page of the change feed. next_seq: `after` of the next page."""
+    """A page of the change feed. next_seq: `after` of the next page, read while has_more."""
 
-    def __init__(self, data: list[Change], next_seq: str, revision: Optional[str]) -> None:
+    def __init__(self, data: list[Change], got: Any, at: Optional[str]) -> None:
         super().__init__(data)
-        self.next_seq, self.revision = next_seq, revision
+        self.next_seq, self.revision, self.has_more = got["nextSeq"], at, bool(got.get("hasMore"))
 
 
 def _close(sockets: list[socket.socket]) -> None:
@@ -228,6 +228,12 @@ def _secret(text: str) -> str:
 
 def _path(market: str) -> str:
     return f"/v3/prices/{urllib.parse.quote(market, safe='')}"
+
+
+def _days(first: Any, last: Any) -> dict[str, Optional[str]]:
+    texts = [each if each is None else str(_plain(each) if hasattr(each, "isoformat") else each)
+             for each in (first, last)]
+    return {"from": texts[0], "to": texts[1]}
 
 
 def _plain(value: Any) -> Any:
@@ -356,14 +362,15 @@ class Client:
             yield (page := self.prices(market, limit=limit, **request))
             more = request["cursor"] = page.metadata.get("nextCursor")
 
-    def changes(self, *, after: Optional[str] = None, market: Union[str, list[str], None] = None,
-                limit: Optional[int] = None, wait: Optional[int] = None,
-                timeout: Optional[float] = None) -> Changes:
-        """The changes after a position, oldest first. It waits for the first one for at most
-        `wait` seconds. Continue with after=page.next_seq."""
-        data, metadata, headers = self._page("/v3/changes", timeout, "nextSeq", after=after,
-                                             market=market, limit=limit, wait=wait)
-        return Changes(data, metadata["nextSeq"], headers.get("x-data-revision"))
+    def changes(self, *, after: Optional[str] = None, since: Any = None, wait: Optional[int] = None,
+                market: Union[str, list[str], None] = None, limit: Optional[int] = None,
+                timeout: Optional[float] = None, **only: Any) -> Changes:
+        """The changes after a position or since an instant, oldest first, of `only` some codes or
+        operations. It waits `wait` seconds for the first. Continue with after=page.next_seq."""
+        query = {"since": since, "market": market, "limit": limit, "wait": wait, **only}
+        data, got, headers = self._page("/v3/changes", timeout, "nextSeq", after=after, **query)
+        self._warn("changes", got.get("warnings", []))
+        return Changes(data, got, headers.get("x-data-revision"))
 
     def search(self, text: str, *, limit: Optional[int] = None,
                timeout: Optional[float] = None) -> Results[SearchResult]:
@@ -394,10 +401,15 @@ class Client:
     def rates(self, base: str, quote: str, *, date_from: Any = None, date_to: Any = None,
               timeout: Optional[float] = None) -> Results[RateEntry]:
         """The exchange rates between two currencies, day by day."""
-        days = [each if each is None else str(_plain(each) if hasattr(each, "isoformat") else each)
-                for each in (date_from, date_to)]
-        query = {"base": base, "quote": quote, "from": days[0], "to": days[1]}
+        query = {"base": base, "quote": quote, **_days(date_from, date_to)}
         return self._list("/v3/reference/rates", timeout, member="date", **query)
+
+    def calendar(self, *, market: Union[str, list[str], None] = None,
+                 codes: Union[str, list[str], None] = None, date_from: Any = None,
+                 date_to: Any = None, timeout: Optional[float] = None) -> Results[DuePrice]:
+        """The days on which prices are due, by default of the next two weeks."""
+        query = {"market": market, "codes": codes, **_days(date_from, date_to)}
+        return self._list("/v3/calendar", timeout, **query)
 
     def me(self, *, timeout: Optional[float] = None) -> Me:
         """The credential of the client: its scopes, markets, limits and expiry."""
@@ -417,7 +429,8 @@ class Client:
     def _page(self, path: str, timeout: Any, *texts: str, body: Any = None, member: str = "code",
               **query: Any) -> Any:
         """Records, which have a text as `member`, metadata, which have these texts, and headers."""
-        sent = {name: value for name, value in query.items() if value is not None}
+        sent = {name: _plain(value) if hasattr(value, "isoformat") else value
+                for name, value in query.items() if value is not None}
         path += f"?{urllib.parse.urlencode(sent, doseq=True)}" if sent else ""
         answer, headers = self._call(path, body, timeout)
         if answer is None and texts == ("nextSeq",):  # 204
@@ -570,6 +583,8 @@ def currencies() -> Results[CurrencyEntry]:
     return Client().currencies()
 def units() -> Results[UnitEntry]:
     return Client().units()
+def calendar(**request: Any) -> Results[DuePrice]:
+    return Client().calendar(**request)
 def rates(base: str, quote: str, **request: Any) -> Results[RateEntry]:
     return Client().rates(base, quote, **request)
 def me() -> Me:

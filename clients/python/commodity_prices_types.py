@@ -161,6 +161,7 @@ class _PriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -197,6 +198,7 @@ class _LithiumPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -227,6 +229,7 @@ class _ManganesePriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -256,6 +259,7 @@ class _LithiumIonBatteryPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -286,6 +290,7 @@ class _CobaltPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -314,6 +319,7 @@ class _AnodesPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -343,6 +349,7 @@ class _CathodesPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -371,6 +378,7 @@ class _ElectrolytePriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -399,6 +407,7 @@ class _NaturalGraphitePriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -428,6 +437,7 @@ class _RareEarthsPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -456,6 +466,7 @@ class _SyntheticGraphitePriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -485,6 +496,7 @@ class _RecyclingPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -514,6 +526,7 @@ class _NickelPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -543,6 +556,7 @@ class _AluminiumPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -570,6 +584,7 @@ class _BindersAndAdditivesPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -597,6 +612,7 @@ class _PrecursorPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -624,6 +640,7 @@ class _SolventPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -651,6 +668,7 @@ class _CopperPriceRecord(TypedDict):
     assessmentLaunchedAt: Optional[str]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -722,6 +740,7 @@ class _SearchResult(TypedDict):
     matched: list[Matched]
     lastAssessedAt: Optional[str]
     latestPublishedAt: Optional[str]
+    nextExpectedAt: Optional[str]
     product: Product
     priceCategory: Reference
     frequency: Frequency
@@ -768,6 +787,26 @@ class UnitEntry(TypedDict):
     dimension: str
     factor: str
     rec20: Optional[str]
+
+
+class DueDay(TypedDict):
+    """A day on which a price is due, or would be"""
+    date: str
+    dueAt: Optional[str]
+    status: str
+    holiday: Optional[str]
+    movedFrom: Optional[str]
+
+
+class DuePrice(TypedDict):
+    """A price with its due days"""
+    market: str
+    code: str
+    name: str
+    calendar: Optional[str]
+    reason: Optional[str]
+    nextExpectedAt: Optional[str]
+    days: list[DueDay]
 
 
 class RateEntryLegs(TypedDict):

@@ -5,7 +5,8 @@ type Json<T extends {
         'application/json': object;
     };
 }> = T['content']['application/json'];
-type Query<Path extends '/v3/changes' | '/v3/search' | '/v3/reference/rates'> = NonNullable<paths[Path]['get']['parameters']['query']>;
+type QueryPath = '/v3/changes' | '/v3/search' | '/v3/reference/rates' | '/v3/calendar';
+type Query<Path extends QueryPath> = NonNullable<paths[Path]['get']['parameters']['query']>;
 type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
@@ -59,11 +60,14 @@ export interface PriceFile {
     readonly nextCursor: string | null;
     bytes(): Promise<Uint8Array>;
 }
-/** A page of the change feed. `nextSeq` is `after` of the next page. */
+/** A page of the change feed. `nextSeq` is `after` of the next page, read while `hasMore`. */
 export interface Changes {
     readonly data: readonly Schemas['Change'][];
     readonly nextSeq: string;
+    readonly hasMore: boolean;
     readonly revision: string;
+    /** About `codes` that no price has. */
+    readonly warnings: readonly Schemas['Warning'][];
 }
 /** A bearer token, or a function that returns one: it is called for each attempt of a call. */
 export type Token = string | (() => string | Promise<string>);
@@ -109,6 +113,8 @@ export interface Client<D = number> {
     units(call?: CallOptions): Promise<Listing<Schemas['UnitList']>>;
     /** Exchange rates between two currencies, day by day. */
     rates(request: Query<'/v3/reference/rates'>, call?: CallOptions): Promise<Listing<Schemas['RateList']>>;
+    /** The days on which prices are due, by default of the next two weeks. */
+    calendar(request?: Query<'/v3/calendar'>, call?: CallOptions): Promise<Listing<Schemas['DueDays']>>;
     /** The credential of the client: its scopes, markets, limits and expiry. */
     me(call?: CallOptions): Promise<Schemas['Me']>;
 }

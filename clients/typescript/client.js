@@ -276,7 +276,8 @@ function listCalls(ask) {
     return {
         async changes(request = {}, call) {
             const got = await ask(withQuery('changes', request), areChanges, call);
-            return { data: got.data, nextSeq: got.metadata.nextSeq, revision: got.revision };
+            const { nextSeq, hasMore = false, warnings = [] } = got.metadata;
+            return { data: got.data, nextSeq, hasMore, revision: got.revision, warnings };
         },
         search: (q, request = {}, call) => list(withQuery('search', { ...request, q }), areFound, call),
         markets: async (call) => (await ask('prices', areMarkets, call)).data,
@@ -284,6 +285,7 @@ function listCalls(ask) {
         currencies: (call) => list('reference/currencies', areValues, call),
         units: (call) => list('reference/units', areValues, call),
         rates: (request, call) => list(withQuery('reference/rates', request), areValues, call),
+        calendar: (request = {}, call) => list(withQuery('calendar', request), areFound, call),
         me: async (call) => (await ask('me', isMe, call)).content,
     };
 }

@@ -3,9 +3,8 @@ import type { components, paths } from './schema.d.ts';
 
 type Schemas = components['schemas'];
 type Json<T extends { content: { 'application/json': object } }> = T['content']['application/json'];
-type Query<Path extends '/v3/changes' | '/v3/search' | '/v3/reference/rates'> = NonNullable<
-  paths[Path]['get']['parameters']['query']
->;
+type QueryPath = '/v3/changes' | '/v3/search' | '/v3/reference/rates' | '/v3/calendar';
+type Query<Path extends QueryPath> = NonNullable<paths[Path]['get']['parameters']['query']>;
 type ChangesQuery = Query<'/v3/changes'>;
 /** A market, by the last part of its address. */
 export type Market = NonNullable<ChangesQuery['market']>[number];
@@ -54,11 +53,14 @@ export interface PriceFile {
   readonly nextCursor: string | null;
   bytes(): Promise<Uint8Array>;
 }
-/** A page of the change feed. `nextSeq` is `after` of the next page. */
+/** A page of the change feed. `nextSeq` is `after` of the next page, read while `hasMore`. */
 export interface Changes {
   readonly data: readonly Schemas['Change'][];
   readonly nextSeq: string;
+  readonly hasMore: boolean;
   readonly revision: string;
+  /** About `codes` that no price has. */
+  readonly warnings: readonly Schemas['Warning'][];
 }
 /** A bearer token, or a function that returns one: it is called for each attempt of a call. */
 export type Token = string | (() => string | Promise<string>);
@@ -119,6 +121,11 @@ export interface Client<D = number> {
     request: Query<'/v3/reference/rates'>,
     call?: CallOptions,
   ): Promise<Listing<Schemas['RateList']>>;
+  /** The days on which prices are due, by default of the next two weeks. */
+  calendar(
+    request?: Query<'/v3/calendar'>,
+    call?: CallOptions,
+  ): Promise<Listing<Schemas['DueDays']>>;
   /** The credential of the client: its scopes, markets, limits and expiry. */
   me(call?: CallOptions): Promise<Schemas['Me']>;
 }
@@ -437,7 +444,8 @@ function listCalls(ask: Asker) {
   return {
     async changes(request = {}, call?: CallOptions) {
       const got = await ask(withQuery('changes', request), areChanges, call);
-      return { data: got.data, nextSeq: got.metadata.nextSeq, revision: got.revision };
+      const { nextSeq, hasMore = false, warnings = [] } = got.metadata;
+      return { data: got.data, nextSeq, hasMore, revision: got.revision, warnings };
     },
     search: (q: string, request = {}, call?: CallOptions) =>
       list(withQuery('search', { ...request, q }), areFound, call),
@@ -448,6 +456,8 @@ function listCalls(ask: Asker) {
     units: (call?: CallOptions) => list('reference/units', areValues, call),
     rates: (request: object, call?: CallOptions) =>
       list(withQuery('reference/rates', request), areValues, call),
+    calendar: (request = {}, call?: CallOptions) =>
+      list(withQuery('calendar', request), areFound, call),
     me: async (call?: CallOptions) => (await ask('me', isMe, call)).content,
   };
 }

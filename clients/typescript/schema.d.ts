@@ -246,6 +246,32 @@ export interface paths {
         readonly patch?: never;
         readonly trace?: never;
     };
+    readonly "/v3/calendar": {
+        readonly parameters: {
+            readonly query?: never;
+            readonly header?: never;
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        /**
+         * Due days of prices
+         * @description The days on which prices are due by their publication calendars, with the instant and the state of each: published, due, late, or closed with the holiday. Days beyond those that a calendar knows are not guessed: `reason` is then `calendar_unknown`.
+         *
+         *     As `text/calendar`, or with `format=ics`, each due day is an event; its id stays if a holiday moves it, and `SEQUENCE` grows. A calendar token in the parameter `token`, or as the password of Basic, opens this address alone.
+         */
+        readonly get: operations["getCalendar"];
+        readonly put?: never;
+        readonly post?: never;
+        readonly delete?: never;
+        readonly options?: never;
+        /**
+         * Due days of prices, headers only
+         * @description The status and the headers of the GET.
+         */
+        readonly head: operations["headCalendar"];
+        readonly patch?: never;
+        readonly trace?: never;
+    };
     readonly "/v3/prices/lithium": {
         readonly parameters: {
             readonly query?: never;
@@ -1334,6 +1360,7 @@ export interface components {
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
+        readonly NextExpectedAt: string | null;
         /** @description A warning; further members depend on `code` */
         readonly Warning: {
             readonly code: string;
@@ -1480,10 +1507,10 @@ export interface components {
                 /** @enum {string} */
                 readonly schema: "ok" | "schema_outdated" | "unknown";
                 /**
-                 * @description `unknown_source`: the configured source of exchange rates does not exist
+                 * @description `stale`: the newest rate is too old for a price of today; `unknown_source`: the configured source of exchange rates does not exist
                  * @enum {string}
                  */
-                readonly rates: "ok" | "unknown_source" | "unknown";
+                readonly rates: "ok" | "stale" | "unknown_source" | "unknown";
                 readonly behindSince: string | null;
                 readonly data: {
                     readonly latestPublishedAt: string | null;
@@ -1922,12 +1949,18 @@ export interface components {
             readonly $metadata: {
                 /** @description The `after` of the next page, opaque */
                 readonly nextSeq: string;
+                /** @description True if changes may follow already: continue with `nextSeq` */
+                readonly hasMore: boolean;
+                /** @description `unmatched_value` for unknown codes */
+                readonly warnings: readonly components["schemas"]["Warning"][];
             };
             /** @description In commit order */
             readonly data: readonly components["schemas"]["Change"][];
         };
         /** @description One record on each line, as in `data` of the JSON */
         readonly ChangeLines: string;
+        /** @description A row of column names, then a row for each change: its members, low to corrections of the point before and after it, and the price before and after it as JSON */
+        readonly ChangeCsv: string;
         /** @description A matching attribute */
         readonly Matched: {
             /** @description The attribute: a member of the result, `alias` or `chemicalCode` of its product, or `market` */
@@ -1951,6 +1984,7 @@ export interface components {
             readonly matched: readonly components["schemas"]["Matched"][];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -1989,6 +2023,61 @@ export interface components {
             };
             /** @description The best match first */
             readonly data: readonly components["schemas"]["SearchResult"][];
+        };
+        /** @description A day on which a price is due, or would be */
+        readonly DueDay: {
+            /**
+             * Format: date
+             * @description The day on which the price is due; of a closed day the day of the rule
+             */
+            readonly date: string;
+            readonly dueAt: string | null;
+            /** @description `late`: the due instant and the grace are over without a value. `closed`: nothing is due */
+            readonly status: string;
+            /** @description The holiday that closes the day of the rule */
+            readonly holiday: string | null;
+            readonly movedFrom: string | null;
+        };
+        /** @description A price with its due days */
+        readonly DuePrice: {
+            /** @description Slug of the market */
+            readonly market: string;
+            readonly code: components["schemas"]["PriceCode"];
+            readonly name: string;
+            /** @description The name of the calendar; null without one */
+            readonly calendar: string | null;
+            /** @description Why days may be missing: no calendar, or days beyond those that it knows */
+            readonly reason: string | null;
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
+            /** @description In the order of their dates */
+            readonly days: readonly components["schemas"]["DueDay"][];
+        };
+        readonly DueDays: {
+            readonly $metadata: {
+                /** @description Revision of the data, opaque */
+                readonly revision: string;
+                /**
+                 * Format: date-time
+                 * @description Commit time of that revision
+                 * @example 2026-03-05T16:00:00Z
+                 */
+                readonly asOf: string;
+                /**
+                 * Format: date
+                 * @description First day
+                 */
+                readonly from: string;
+                /**
+                 * Format: date
+                 * @description Last day
+                 */
+                readonly to: string;
+                /** @description Number of prices */
+                readonly count: number;
+                readonly warnings: readonly components["schemas"]["Warning"][];
+            };
+            /** @description By market and code */
+            readonly data: readonly components["schemas"]["DuePrice"][];
         };
         readonly Me: {
             /**
@@ -2205,6 +2294,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2284,6 +2374,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2363,6 +2454,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2440,6 +2532,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2515,6 +2608,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2590,6 +2684,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2663,6 +2758,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2738,6 +2834,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2813,6 +2910,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2888,6 +2986,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -2965,6 +3064,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3042,6 +3142,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3115,6 +3216,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3184,6 +3286,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3253,6 +3356,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3322,6 +3426,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3391,6 +3496,7 @@ export interface components {
             readonly assessmentLaunchedAt: components["schemas"]["AssessmentLaunchedAt"];
             readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
             readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
             readonly product: components["schemas"]["Product"];
             readonly priceCategory: components["schemas"]["Reference"];
             readonly frequency: components["schemas"]["Frequency"];
@@ -3459,6 +3565,7 @@ export interface components {
                 readonly "x-warnings": components["headers"]["x-warnings"];
                 readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                 readonly "x-next-seq": components["headers"]["x-next-seq"];
+                readonly "x-has-more": components["headers"]["x-has-more"];
                 readonly etag: components["headers"]["etag"];
                 readonly ratelimit: components["headers"]["ratelimit"];
                 readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
@@ -3902,6 +4009,11 @@ export interface components {
          * @example k3f9a1w2c7xe.5120
          */
         readonly "x-next-seq": string;
+        /**
+         * @description `true` if changes may follow already
+         * @example false
+         */
+        readonly "x-has-more": string;
         /**
          * @description Tag of this response: send it as If-None-Match
          * @example "0Qk3nB2m"
@@ -5117,6 +5229,7 @@ export interface operations {
                      *           ],
                      *           "lastAssessedAt": "2026-06-25",
                      *           "latestPublishedAt": "2026-06-25T16:00:00Z",
+                     *           "nextExpectedAt": "2026-07-02T16:00:00Z",
                      *           "product": {
                      *             "id": "b37f8c95-b03f-5f89-994c-0aea9e2cb278",
                      *             "name": "Nickel briquette",
@@ -5217,6 +5330,189 @@ export interface operations {
                  * @example 100
                  */
                 readonly limit?: number;
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            readonly 200: components["responses"]["Head"];
+            readonly 304: components["responses"]["Head"];
+            readonly "4XX": components["responses"]["Head"];
+            readonly "5XX": components["responses"]["Head"];
+        };
+    };
+    readonly getCalendar: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description Prices of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "lithium"
+                 *     ]
+                 */
+                readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Prices with these codes only; repeat it for several */
+                readonly codes?: readonly string[];
+                /**
+                 * @description First day; default: today, by UTC
+                 * @example 2026-06-01
+                 */
+                readonly from?: string;
+                /**
+                 * @description Last day; default: 14 days after the first; at most 366 days
+                 * @example 2026-06-30
+                 */
+                readonly to?: string;
+                /**
+                 * @description The format, instead of `Accept`
+                 * @example json
+                 */
+                readonly format?: "json" | "csv" | "ics";
+            };
+            readonly header?: {
+                /**
+                 * @description Id of the request in the response and the log. Another form is replaced by a new id
+                 * @example 019cbe30-9f2e-7cc1-8d0b-4c1ac4f7f3d1
+                 */
+                readonly "x-request-id"?: components["parameters"]["x-request-id"];
+                /**
+                 * @description Oldest revision allowed: an `x-data-revision`, or `latest` for the newest of the database
+                 * @example latest
+                 */
+                readonly "x-min-revision"?: components["parameters"]["x-min-revision"];
+                /**
+                 * @description An ETag: the response is a 304 if it is still current
+                 * @example "0Qk3nB2m"
+                 */
+                readonly "if-none-match"?: components["parameters"]["if-none-match"];
+            };
+            readonly path?: never;
+            readonly cookie?: never;
+        };
+        readonly requestBody?: never;
+        readonly responses: {
+            /** @description The due days */
+            readonly 200: {
+                headers: {
+                    readonly "x-request-id": components["headers"]["x-request-id"];
+                    readonly "cache-control": components["headers"]["cache-control"];
+                    readonly vary: components["headers"]["vary"];
+                    readonly "content-encoding": components["headers"]["content-encoding"];
+                    readonly ratelimit: components["headers"]["ratelimit"];
+                    readonly "ratelimit-policy": components["headers"]["ratelimit-policy"];
+                    readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
+                    readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
+                    readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly "content-disposition": components["headers"]["content-disposition"];
+                    readonly etag: components["headers"]["etag"];
+                    readonly [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "$metadata": {
+                     *         "revision": "k3f9a17hq2mx.4",
+                     *         "asOf": "2026-07-01T06:30:00.114806Z",
+                     *         "from": "2026-12-21",
+                     *         "to": "2026-12-31",
+                     *         "count": 1,
+                     *         "warnings": []
+                     *       },
+                     *       "data": [
+                     *         {
+                     *           "market": "lithium",
+                     *           "code": "CP-LI-0001",
+                     *           "name": "Lithium carbonate, weekly",
+                     *           "calendar": "london-weekly",
+                     *           "reason": null,
+                     *           "nextExpectedAt": "2026-12-24T16:00:00Z",
+                     *           "days": [
+                     *             {
+                     *               "date": "2026-12-24",
+                     *               "dueAt": "2026-12-24T16:00:00Z",
+                     *               "status": "due",
+                     *               "holiday": "Christmas Day",
+                     *               "movedFrom": "2026-12-25"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    readonly "application/json": components["schemas"]["DueDays"];
+                    /**
+                     * @example market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason
+                     *     lithium,CP-LI-0001,"Lithium carbonate, weekly",london-weekly,2026-12-24,2026-12-24T16:00:00Z,due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,
+                     */
+                    readonly "text/csv": string;
+                    /**
+                     * @example BEGIN:VCALENDAR
+                     *     VERSION:2.0
+                     *     …
+                     *     END:VCALENDAR
+                     */
+                    readonly "text/calendar": string;
+                };
+            };
+            readonly 304: components["responses"]["NotModified"];
+            readonly 400: components["responses"]["Refusal400"];
+            readonly 401: components["responses"]["Refusal401"];
+            readonly 403: components["responses"]["Refusal403"];
+            readonly 406: components["responses"]["Refusal406"];
+            readonly 408: components["responses"]["Refusal408"];
+            readonly 414: components["responses"]["Refusal414"];
+            readonly 429: components["responses"]["Refusal429"];
+            readonly 431: components["responses"]["Refusal431"];
+            readonly 500: components["responses"]["Refusal500"];
+            readonly 503: components["responses"]["Refusal503"];
+            readonly 504: components["responses"]["Refusal504"];
+        };
+    };
+    readonly headCalendar: {
+        readonly parameters: {
+            readonly query?: {
+                /**
+                 * @description Prices of this market only; repeat it for several. Default: all markets that the credential can read
+                 * @example [
+                 *       "lithium"
+                 *     ]
+                 */
+                readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Prices with these codes only; repeat it for several */
+                readonly codes?: readonly string[];
+                /**
+                 * @description First day; default: today, by UTC
+                 * @example 2026-06-01
+                 */
+                readonly from?: string;
+                /**
+                 * @description Last day; default: 14 days after the first; at most 366 days
+                 * @example 2026-06-30
+                 */
+                readonly to?: string;
+                /**
+                 * @description The format, instead of `Accept`
+                 * @example json
+                 */
+                readonly format?: "json" | "csv" | "ics";
             };
             readonly header?: {
                 /**
@@ -13678,6 +13974,8 @@ export interface operations {
                  * @example latest
                  */
                 readonly after?: string;
+                /** @description Starts at the first change recorded at or after this instant (RFC 3339), not in the future; in place of `after` */
+                readonly since?: string;
                 /**
                  * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
                  * @example [
@@ -13685,6 +13983,15 @@ export interface operations {
                  *     ]
                  */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Changes of the prices with these codes only, ignoring case; repeat it */
+                readonly codes?: readonly string[];
+                /**
+                 * @description Changes of this kind only; repeat it for several. Default: all
+                 * @example [
+                 *       "corrected"
+                 *     ]
+                 */
+                readonly operations?: readonly ("price-added" | "price-changed" | "published" | "corrected" | "withdrawn")[];
                 /**
                  * @description Maximum number of changes on the page; default 1000
                  * @example 100
@@ -13726,13 +14033,18 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "x-next-seq": components["headers"]["x-next-seq"];
+                    readonly "x-has-more": components["headers"]["x-has-more"];
+                    readonly "x-warnings": components["headers"]["x-warnings"];
+                    readonly "x-warnings-count": components["headers"]["x-warnings-count"];
                     readonly [name: string]: unknown;
                 };
                 content: {
                     /**
                      * @example {
                      *       "$metadata": {
-                     *         "nextSeq": "k3f9a1w2c7xe.5120"
+                     *         "nextSeq": "k3f9a1w2c7xe.5120",
+                     *         "hasMore": false,
+                     *         "warnings": []
                      *       },
                      *       "data": [
                      *         {
@@ -13846,6 +14158,11 @@ export interface operations {
                      */
                     readonly "application/json": components["schemas"]["ChangePage"];
                     /**
+                     * @example seq,recordedAt,operation,market,code,date,revision,beforeLow,beforeMid,beforeHigh,beforePublishedAt,beforeCorrections,afterLow,afterMid,afterHigh,afterPublishedAt,afterCorrections,beforePrice,afterPrice
+                     *     k3f9a1w2c7xe.5120,2026-07-01T16:10:02.114806Z,corrected,lithium,CP-LI-0001,2026-06-30,k3f9a1w2c7xe.184223,18700,18800,18900,2026-06-30T16:00:00Z,0,18700,18800.5,18900,2026-07-01T16:00:00Z,1,,
+                     */
+                    readonly "text/csv": components["schemas"]["ChangeCsv"];
+                    /**
                      * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day"}}
                      *     {"seq":"k3f9a1w2c7xe.5120","operation":"corrected","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":"2026-06-30","before":{"low":18700,"mid":18800,"high":18900,"publishedAt":"2026-06-30T16:00:00Z","corrections":0},"after":{"low":18700,"mid":18800.5,"high":18900,"publishedAt":"2026-07-01T16:00:00Z","corrections":1}}
                      */
@@ -13865,6 +14182,7 @@ export interface operations {
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
                     readonly "x-next-seq": components["headers"]["x-next-seq"];
+                    readonly "x-has-more": components["headers"]["x-has-more"];
                     readonly [name: string]: unknown;
                 };
                 content?: never;
@@ -13890,6 +14208,8 @@ export interface operations {
                  * @example latest
                  */
                 readonly after?: string;
+                /** @description Starts at the first change recorded at or after this instant (RFC 3339), not in the future; in place of `after` */
+                readonly since?: string;
                 /**
                  * @description Changes of this market only; repeat it for several. Default: all markets that the credential can read
                  * @example [
@@ -13897,6 +14217,15 @@ export interface operations {
                  *     ]
                  */
                 readonly market?: readonly ("lithium" | "manganese" | "lithium-ion-battery" | "cobalt" | "anodes" | "cathodes" | "electrolyte" | "natural-graphite" | "rare-earths" | "synthetic-graphite" | "recycling" | "nickel" | "aluminium" | "binders-and-additives" | "precursor" | "solvent" | "copper")[];
+                /** @description Changes of the prices with these codes only, ignoring case; repeat it */
+                readonly codes?: readonly string[];
+                /**
+                 * @description Changes of this kind only; repeat it for several. Default: all
+                 * @example [
+                 *       "corrected"
+                 *     ]
+                 */
+                readonly operations?: readonly ("price-added" | "price-changed" | "published" | "corrected" | "withdrawn")[];
                 /**
                  * @description Maximum number of changes on the page; default 1000
                  * @example 100

@@ -63,12 +63,32 @@ function holdsKey(value: string): boolean {
   return /(?:^|:)cps_/.test(Buffer.from(basic, 'base64').toString('latin1'));
 }
 
+/**
+ * True if a text has the form of a calendar token. Its prefix is a part of the digest in the
+ * database, so that no live key is one with another prefix.
+ */
+export const isCalendarToken = (text: string): boolean => text.startsWith('cps_cal_');
+
+/** The one address that takes a calendar token, also in its query. */
+const CALENDAR_ADDRESS = '/v3/calendar?';
+
+/**
+ * The calendar token in the query of the calendar address; null without one. Programs that
+ * subscribe to a calendar send no headers. Another credential there is not read.
+ */
+export function calendarTokenIn(url: string): string | null {
+  if (!url.startsWith(CALENDAR_ADDRESS)) return null;
+  const sent = new URLSearchParams(url.slice(CALENDAR_ADDRESS.length)).getAll('token');
+  const [token = '', ...more] = sent;
+  return more.length === 0 && isCalendarToken(token) ? token : null;
+}
+
 const KEY_HEADER = 'x-api-key';
 const TOKEN_HEADER = 'authorization';
 
 /**
  * Finds the credential of a request in these two headers. A key in the query string is never
- * used, because addresses are logged.
+ * used, because addresses are logged; a calendar token is, at its own address only.
  *
  * @param rawHeaders alternating names and values, as Node received them: its `headers` joins two
  *   keys into one and drops a second Authorization
@@ -91,13 +111,15 @@ export function credentialOf(
     found.push({ name, value: rawHeaders[at + 1] ?? '' });
   }
   const [only] = found;
+  const token = calendarTokenIn(url);
+  if (token !== null && only === undefined) return { place: 'query', text: token };
   if (only === undefined) throw missingCredentials(takesBasic, url);
-  if (found.length > 1) throw ambiguousCredentials();
+  if (found.length > 1 || token !== null) throw ambiguousCredentials();
   if (only.name === KEY_HEADER) return { place: 'x-api-key', text: only.value };
   const password = takesBasic ? basicPassword(only.value) : null;
   if (password !== null) return { place: 'password', text: password };
   if (holdsKey(only.value)) throw keyAsToken();
-  const token = BEARER.exec(only.value)?.[1];
-  if (token === undefined) throw invalidToken();
-  return { place: 'token', text: token };
+  const bearer = BEARER.exec(only.value)?.[1];
+  if (bearer === undefined) throw invalidToken();
+  return { place: 'token', text: bearer };
 }

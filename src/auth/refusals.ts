@@ -34,16 +34,26 @@ const IN_URL =
   'seen it';
 
 /** The part of a request that holds an API key. */
-export type KeyPlace = 'x-api-key' | 'password';
+export type KeyPlace = 'x-api-key' | 'password' | 'query';
+
+const INVALID_KEYS: Readonly<Record<KeyPlace, string>> = {
+  'x-api-key': 'The key in x-api-key is not a key of this service',
+  password:
+    'The password of Basic is not a key of this service: send an API key as the password, ' +
+    'with any user name',
+  query: 'The token in the address is not a calendar token of this service',
+};
 
 /** Unknown, mistyped and wrong keys in one place get the same response. */
 export const invalidApiKey = (place: KeyPlace): Problem =>
-  unauthorized(
-    'invalid_api_key',
-    place === 'x-api-key'
-      ? 'The key in x-api-key is not a key of this service'
-      : 'The password of Basic is not a key of this service: send an API key as the password, ' +
-          'with any user name',
+  unauthorized('invalid_api_key', INVALID_KEYS[place]);
+
+/** A calendar token at another address than its own. */
+export const calendarTokenElsewhere = (): Problem =>
+  new Problem(
+    'insufficient_scope',
+    'This is a calendar token: it opens GET /v3/calendar alone. Send an API key here',
+    { headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' } },
   );
 
 /** A valid key that has expired. */

@@ -4,9 +4,10 @@ import { join, resolve } from 'node:path';
 import { MANIFEST_FILE } from '../archive/format.ts';
 import type { Manifest } from '../archive/manifest.ts';
 import { MARKETS } from '../catalog/markets.ts';
+import { textOf } from '../db/revisions.ts';
 import { PROGRAM } from '../std/program.ts';
 import { type CommandResult, checkMarkets, command, json, repeatable } from './command.ts';
-import { withDatabase } from './database.ts';
+import { type Work, withDatabase } from './database.ts';
 import { countText, printLines } from './output.ts';
 
 interface ExportOptions {
@@ -20,9 +21,22 @@ function marketsOf(named: readonly string[]): string[] | null {
   return named.length === 0 ? null : slugs.filter((each) => named.includes(each));
 }
 
+/** A written or read archive, and its revision in the wire format. */
+interface Moved {
+  readonly manifest: Manifest;
+  readonly revision: string;
+}
+
+/** Adds the revision as every other command prints it; the manifest has its number. */
+const withRevision = async (db: Work['db'], manifest: Manifest): Promise<Moved> => ({
+  manifest,
+  revision: await textOf(db, manifest.revision),
+});
+
 /** Result of an export or import. The SHA-256 of the manifest covers every file. */
-async function answerOf(verb: string, folder: string, manifest: Manifest): Promise<CommandResult> {
-  const { files, epoch, revision, markets } = manifest;
+async function answerOf(verb: string, folder: string, moved: Moved): Promise<CommandResult> {
+  const { manifest, revision } = moved;
+  const { files, markets } = manifest;
   const sum = (of: 'rows' | 'bytes') => files.reduce((total, each) => total + each[of], 0);
   const manifestSha256 = createHash('sha256')
     .update(await readFile(join(folder, MANIFEST_FILE)))
@@ -30,7 +44,7 @@ async function answerOf(verb: string, folder: string, manifest: Manifest): Promi
   const data = {
     folder,
     format: 'csv',
-    revision: `${epoch}.${revision}`,
+    revision,
     markets,
     rows: sum('rows'),
     bytes: sum('bytes'),
@@ -66,10 +80,11 @@ Examples:
     const folder = resolve(path);
     // Loaded lazily, as most commands for the database need no archive.
     const { exportArchive } = await import('../archive/export.ts');
-    const manifest = await withDatabase(({ client, signal, progress }) =>
-      exportArchive(client, { folder, markets, signal, onProgress: progress.update }),
-    );
-    return answerOf('Exported', folder, manifest);
+    const moved = await withDatabase(async ({ client, db, signal, progress }) => {
+      const options = { folder, markets, signal, onProgress: progress.update };
+      return withRevision(db, await exportArchive(client, options));
+    });
+    return answerOf('Exported', folder, moved);
   },
 });
 
@@ -92,9 +107,10 @@ Example:
   async run(path: string) {
     const folder = resolve(path);
     const { importArchive } = await import('../archive/import.ts');
-    const manifest = await withDatabase(({ client, signal, progress }) =>
-      importArchive(client, { folder, signal, onProgress: progress.update }),
-    );
-    return answerOf('Imported', folder, manifest);
+    const moved = await withDatabase(async ({ client, db, signal, progress }) => {
+      const options = { folder, signal, onProgress: progress.update };
+      return withRevision(db, await importArchive(client, options));
+    });
+    return answerOf('Imported', folder, moved);
   },
 });

@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import { type Command, Option } from 'commander';
 import { MARKETS } from '../catalog/markets.ts';
 import { nearest } from '../catalog/nearest.ts';
+import { readCommandConfig } from '../process/environment.ts';
 import { UsageError } from '../std/base-errors.ts';
 import { printLines } from './output.ts';
 
@@ -102,8 +103,14 @@ export function checkMarkets(given: readonly string[]): void {
   checkKnown('--market', 'market', given, slugs, `the markets are ${slugs.join(', ')}`);
 }
 
-/** Name of the system account that runs a command, for the ledger and the key audit. */
-export function actor(): string {
+/** The option `--by` of every command that the ledger or the key audit records. */
+export const by = (): Option =>
+  option('--by <name>', 'who does this; by default PRICES_ACTOR, else the system account');
+
+/** The account of this process; behind sudo the one that called it. */
+function systemAccount(): string {
+  const { SUDO_USER } = process.env;
+  if (process.getuid?.() === 0 && SUDO_USER) return SUDO_USER;
   try {
     return userInfo().username;
   } catch {
@@ -111,3 +118,29 @@ export function actor(): string {
     return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
 }
+
+/** Longest name of `--by` and PRICES_ACTOR, in characters. */
+const ACTOR_MAX = 100;
+
+/**
+ * The person or job that runs a command, for the ledger and the key audit. The database records its
+ * own account beside it.
+ * @throws UsageError for a blank or unprintable name
+ */
+export function actorOf({ by: named }: { readonly by?: string | undefined }): string {
+  const name = (named ?? readCommandConfig().PRICES_ACTOR ?? systemAccount()).trim();
+  if (name !== '' && name.length <= ACTOR_MAX && !/\p{C}/u.test(name)) return name;
+  throw new UsageError(
+    `${named === undefined ? 'PRICES_ACTOR' : '--by'} has to be a name of at most ${ACTOR_MAX} ` +
+      'printable characters',
+  );
+}
+
+/** Who did something, with the account of the database: `anna (prices_loader)`. */
+export const actorText = ({
+  actor,
+  account,
+}: {
+  readonly actor: string;
+  readonly account: string | null;
+}): string => (account === null || account === actor ? actor : `${actor} (${account})`);

@@ -2,11 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import { isSchemaCurrent } from '../db/migrate/migrations.ts';
+import { requireOwnSessions } from '../process/check-database.ts';
 import {
   type ChosenDatabase,
   chooseDatabase,
   databaseName,
   openWriter,
+  tlsNotices,
 } from '../process/database.ts';
 import { readCommandConfig } from '../process/environment.ts';
 import { report } from '../process/failure.ts';
@@ -104,10 +106,14 @@ export async function withDatabase<T>(
   try {
     const chosen = await opening;
     if (chosen.notice) process.stderr.write(`${chosen.notice}\n`);
-    if (!quiet) process.stderr.write(`Database: ${databaseName(chosen, config)}\n`);
-    const client = openWriter(chosen.url, config);
+    if (!quiet) {
+      const lines = [`Database: ${databaseName(chosen, config)}`, ...tlsNotices(config)];
+      process.stderr.write(`${lines.join('\n')}\n`);
+    }
+    const client = openWriter(chosen, config);
     const progress = openProgress();
     try {
+      if (!chosen.isEmbedded) await requireOwnSessions(client, 'DATABASE_URL');
       if (schema) await requireSchema(client, chosen);
       return await work({ client, db: client.db, config, signal: controller.signal, progress });
     } finally {

@@ -8,8 +8,11 @@ const needed = engines.node.replace('>=', '').split('.').map(Number);
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < needed[0] || (major === needed[0] && minor < needed[1])) {
   const why = `needs Node ${needed.join('.')} or newer, and this is ${process.versions.node}`;
-  // A package from npm has no lockfile, and brings no Node.
-  const how = existsSync(new URL('package-lock.json', root)) ? '; npm ci installs one here' : '';
+  // Of the packages, only the development tools bring a Node. A package from npm has no lockfile.
+  const own = existsSync(new URL('package-lock.json', root))
+    ? 'npm ci installs one here, and '
+    : '';
+  const how = `; ${own}npm install --global node@${needed[0]} works without development tools`;
   process.stderr.write(`commodity-prices: ${why}${how}\n`);
   process.exitCode = 2;
 }

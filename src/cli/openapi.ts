@@ -15,7 +15,7 @@ async function openapiTexts(): Promise<{ readonly yaml: string; readonly json: s
   const { openWriter } = await import('../process/database.ts');
   const config = configOf({});
   // Never connects, because the application handles no requests.
-  const client = openWriter('postgres://127.0.0.1/none', config);
+  const client = openWriter({ url: 'postgres://127.0.0.1/none' }, config);
   const app = await buildApp({ config, client });
   try {
     await app.ready();

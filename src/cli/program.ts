@@ -2,6 +2,7 @@ import { Command, Help, type Option } from 'commander';
 import { PROGRAM, VERSION } from '../std/program.ts';
 import { masked } from '../std/secrets.ts';
 import { command } from './command.ts';
+import { addLate } from './late.ts';
 import { addWithdraw } from './load/withdraw.ts';
 import { addMcp } from './mcp/mcp.ts';
 import { addOpenapi } from './openapi.ts';
@@ -18,10 +19,11 @@ environment variables, or lines of a file .env; .env.example lists them.
 
 Exit codes:
   0  done
-  1  failed
+  1  failed, or late found a late price
   2  the command line or a setting is wrong
   3  the data was refused; nothing was written
   4  another session held a lock for too long; nothing was changed: run it again
+  6  load --rejects: some rows were rejected, the others are loaded
   130, 143  ended by Ctrl-C or SIGTERM: what it was writing is there whole or not at all
 
 Examples:
@@ -109,6 +111,7 @@ export async function makeProgram(words?: readonly string[]): Promise<Command> {
   await addGroup('db');
   await addGroup('load');
   addWithdraw(program);
+  addLate(program);
   await addGroup('keys');
   await addGroup('token');
   addOpenapi(program);

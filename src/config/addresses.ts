@@ -1,12 +1,26 @@
 import { isIP } from 'node:net';
 
 /**
+ * Parses a database address. The host may be missing after an account, as libpq accepts it for a
+ * socket: `postgres://prices_service@/prices?host=/var/run/postgresql`.
+ */
+const parsed = (text: string): URL | null =>
+  URL.parse(text) ?? URL.parse(text.replace(/@(?=[/?]|$)/, '@localhost'));
+
+/** The folder of a socket, from the parameter `host` or an escaped host; null for TCP. */
+function socketOf({ hostname, searchParams }: URL): string | null {
+  const host = searchParams.get('host') || hostname.replace(/^%2f/i, '/').replaceAll(/%2f/gi, '/');
+  return host.startsWith('/') ? host : null;
+}
+
+/**
  * The part of a database address without secrets, `host:port/database`, or null for an invalid
- * address. An unescaped `/`, `?` or `#` in a password ends the authority, so a part of the password
- * would be parsed as the host. A later `@` or `#` reveals this.
+ * address. A socket is named by its folder. An unescaped `/`, `?` or `#` in a password ends the
+ * authority, so a part of the password would be parsed as the host. A later `@` or `#` reveals
+ * this.
  */
 export function databaseAddressOf(text: string): string | null {
-  const url = URL.parse(text);
+  const url = parsed(text);
   if (url === null || /[@#]/.test(`${url.pathname}${url.search}${url.hash}`)) return null;
   try {
     for (const part of [url.username, url.password, url.hostname, url.pathname]) {
@@ -16,7 +30,58 @@ export function databaseAddressOf(text: string): string | null {
     // A malformed percent encoding.
     return null;
   }
-  return `${url.host}${url.pathname}`;
+  return `${socketOf(url) ?? url.host}${url.pathname}`;
+}
+
+/** TLS modes of libpq that check less than the driver does: it treats them as `verify-full`. */
+const WEAKER_MODES = ['prefer', 'require', 'verify-ca'];
+
+/** The settings of libpq for TLS, as environment variables. */
+type TlsVariables = Readonly<Record<string, string | undefined>>;
+
+/** The TLS mode that an address or PGSSLMODE names; null if neither does. */
+function tlsModeOf(url: URL, { PGSSLMODE }: TlsVariables): string | null {
+  const { searchParams } = url;
+  if (searchParams.has('ssl') || searchParams.has('uselibpqcompat')) return null;
+  return searchParams.get('sslmode') || PGSSLMODE || null;
+}
+
+/**
+ * An address for the driver, with the meaning that libpq gives to PGSSLMODE and PGSSLROOTCERT. A
+ * known CA without a mode means `verify-full`, and so do the weaker modes. A socket has no TLS.
+ */
+export function driverAddress(text: string, env: TlsVariables): string {
+  const url = parsed(text);
+  if (url === null) return text;
+  const { searchParams } = url;
+  const mode = tlsModeOf(url, env);
+  const root = searchParams.get('sslrootcert') || env['PGSSLROOTCERT'] || '';
+  // The certificates that Node knows.
+  if (root === 'system' || root === '') searchParams.delete('sslrootcert');
+  else searchParams.set('sslrootcert', root);
+  if (socketOf(url) !== null) {
+    for (const each of ['sslmode', 'sslrootcert', 'ssl']) searchParams.delete(each);
+  } else if (mode !== null || root !== '') {
+    const isWeaker = mode === null || WEAKER_MODES.includes(mode);
+    if (!searchParams.has('ssl') && !searchParams.has('uselibpqcompat')) {
+      searchParams.set('sslmode', isWeaker ? 'verify-full' : mode);
+    }
+    // The driver would use TLS for a root certificate alone.
+    if (mode === 'disable') searchParams.delete('sslrootcert');
+  }
+  return url.href;
+}
+
+/** A line about a TLS mode that the driver makes stricter; null for any other address. */
+export function tlsNotice(name: string, text: string, env: TlsVariables): string | null {
+  const url = parsed(text);
+  const mode = url === null || socketOf(url) !== null ? null : tlsModeOf(url, env);
+  if (mode === null || !WEAKER_MODES.includes(mode)) return null;
+  return (
+    `${name}: sslmode=${mode} is used as verify-full: the connection is encrypted, and the ` +
+    'certificate of the server is checked; write sslmode=verify-full, and for a CA of your own ' +
+    'sslrootcert=<file> or PGSSLROOTCERT (docs/managed-postgresql.md)'
+  );
 }
 
 /** True for several servers, or a choice between them, as libpq accepts them. */

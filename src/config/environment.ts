@@ -6,7 +6,16 @@ import { REMOVED_SETTINGS, SETTINGS } from './settings.ts';
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Variables that may contain a secret. Each can be read from the file `<name>_FILE` instead. */
-export const SECRETS = ['DATABASE_URL', 'USAGE_DATABASE_URL', 'PGPASSWORD', 'JWT_SECRET'] as const;
+export const SECRETS = [
+  'DATABASE_URL',
+  'USAGE_DATABASE_URL',
+  'PGPASSWORD',
+  'USAGE_PGPASSWORD',
+  'JWT_SECRET',
+] as const;
+
+/** Passwords of accounts. Their files are read again for each connection, as passwords change. */
+export const REREAD: readonly string[] = ['PGPASSWORD', 'USAGE_PGPASSWORD'];
 
 /** Variables that contain a secret of a client of the service. They have files too. */
 export const CLIENT_SECRETS = ['COMMODITY_PRICES_KEY', 'COMMODITY_PRICES_TOKEN'] as const;

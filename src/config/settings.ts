@@ -175,6 +175,16 @@ export const SETTINGS = {
     'Longest wait of a command for another writer or for a lock; 0 for no limit',
   ),
 
+  LATE_GRACE_MINUTES: whole(
+    60,
+    0,
+    10_080,
+    'Minutes after its due instant until a price counts as late',
+  ),
+  PRICES_ACTOR: text({
+    description: 'Who loads and makes keys, in the ledger and the audit; by default the account',
+  }),
+
   FX_SOURCE: text({
     default: 'ECB',
     pattern: /^[A-Z0-9]+$/,

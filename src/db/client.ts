@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { parseIntoClientConfig } from 'pg-connection-string';
 import { type Health, healthOf } from './health.ts';
 import { Link, type LinkOptions } from './link/link.ts';
-import { SocketClient } from './link/socket-client.ts';
+import { type SessionConfig, SocketClient } from './link/socket-client.ts';
+import { poolsTransactions } from './pooler.ts';
 import { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
 
@@ -18,14 +20,25 @@ export interface Client {
   readonly reads: Reads;
   readonly link: Link;
   readonly health: Health;
+  /**
+   * True if a pooler before the server shares its sessions between clients.
+   * @throws the errors of the server
+   */
+  poolsTransactions(): Promise<boolean>;
   close(): Promise<void>;
+}
+
+/** A server with an account. */
+export interface ServerAddress {
+  readonly url: string;
+  /** Returns the password for each connection, unless the address has one. */
+  readonly password?: (() => string) | undefined;
 }
 
 /** Options that are passed to the link. */
 type SharedOptions = 'awayMs' | 'onChange' | 'onError' | 'silenceMs';
 
-export interface ClientOptions extends Partial<Pick<LinkOptions, SharedOptions>> {
-  readonly url: string;
+export interface ClientOptions extends ServerAddress, Partial<Pick<LinkOptions, SharedOptions>> {
   readonly connectionsMax: number;
   /** Timeout of connecting to a server, in milliseconds. */
   readonly acquireTimeoutMs: number;
@@ -61,18 +74,6 @@ const types: pg.CustomTypesConfig = {
     TEXT_TYPES.has(oid) ? asText : pg.types.getTypeParser(oid, format),
 };
 
-/**
- * Separates the parameter `options` from an address. The driver would let the parameter replace the
- * options of the service, such as the time zone of dates. `connectionConfig` puts them after it, so
- * that they take precedence.
- */
-function withoutOptions(url: string): { address: string; urlOptions: string } {
-  const address = new URL(url);
-  const urlOptions = address.searchParams.get('options') ?? '';
-  address.searchParams.delete('options');
-  return { address: address.href, urlOptions };
-}
-
 /** Added to `statement_timeout`: a server that exceeds both does not respond. */
 const ANSWER_MARGIN_MS = 1_000;
 
@@ -81,25 +82,33 @@ const RETRY_MARGIN_MS = 1_000;
 
 const CLOSE_TIMEOUT_MS = 5_000;
 
-function connectionConfig(options: ClientOptions, purpose = '') {
-  const settings = [
-    '-c TimeZone=UTC',
-    '-c DateStyle=ISO',
-    '-c jit=off',
-    `-c statement_timeout=${options.statementTimeoutMs}`,
-    `-c default_transaction_read_only=${options.readOnly ? 'on' : 'off'}`,
-    // Overrides the limit of the account (roles.sql): pooled sessions may be idle for hours.
-    '-c idle_session_timeout=0',
-    ...(options.lockTimeoutMs === undefined ? [] : [`-c lock_timeout=${options.lockTimeoutMs}`]),
-  ];
-  const { address, urlOptions } = withoutOptions(options.url);
-  return {
-    connectionString: address,
+/**
+ * The settings of each session. They are set after the login instead of by its parameter `options`,
+ * which PgBouncer refuses. They take precedence over `options` of the address.
+ */
+const sessionSettings = (options: ClientOptions): Readonly<Record<string, string>> => ({
+  TimeZone: 'UTC',
+  DateStyle: 'ISO',
+  jit: 'off',
+  statement_timeout: String(options.statementTimeoutMs),
+  default_transaction_read_only: options.readOnly ? 'on' : 'off',
+  // Overrides the limit of the account (roles.sql): pooled sessions may be idle for hours.
+  idle_session_timeout: '0',
+  ...(options.lockTimeoutMs === undefined ? {} : { lock_timeout: String(options.lockTimeoutMs) }),
+});
+
+/** Reads the address, with the certificates that it names, once: a later fault must not throw. */
+function connectionConfigOf(options: ClientOptions) {
+  const { password, ...address } = parseIntoClientConfig(options.url);
+  return (purpose = ''): SessionConfig => ({
+    ...address,
+    // The driver calls the function for each connection.
+    password: password || options.password,
     connectionTimeoutMillis: options.acquireTimeoutMs,
     application_name: `${options.applicationName} ${purpose}`.trim(),
-    options: [urlOptions, ...settings].join(' ').trim(),
+    settings: sessionSettings(options),
     types,
-  };
+  });
 }
 
 /** A pool whose connections each belong to an epoch of the link. */
@@ -114,14 +123,14 @@ interface EpochPool {
  * A pool of connections to the server. Writers get a query timeout from the driver; readers
  * have one for each statement (`reads.ts`).
  */
-function poolOf(options: ClientOptions, link: () => Link): EpochPool {
+function poolOf(options: ClientOptions, connection: SessionConfig, link: () => Link): EpochPool {
   const { readOnly, statementTimeoutMs, onError } = options;
   const answerMs = statementTimeoutMs + ANSWER_MARGIN_MS;
   const timeout = readOnly || statementTimeoutMs === 0 ? {} : { query_timeout: answerMs };
   const epochs = new Map<SocketClient, number>();
   class Session extends SocketClient {
     constructor(config: pg.ClientConfig) {
-      super({ ...config, ...timeout, ...connectionConfig(options) });
+      super({ ...config, ...timeout, ...connection });
       epochs.set(this, link().epoch);
       this.once('end', () => epochs.delete(this));
     }
@@ -174,12 +183,13 @@ async function closePool(pool: pg.Pool, db: Kysely<Database>): Promise<void> {
 /** Opens a pool; no connection is made before the first query. */
 export function openClient(options: ClientOptions): Client {
   const { acquireTimeoutMs, statementTimeoutMs, awayMs } = options;
-  const { pool, epochOf, renew } = poolOf(options, () => link);
+  const connectionConfig = connectionConfigOf(options);
+  const { pool, epochOf, renew } = poolOf(options, connectionConfig(), () => link);
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   const link = new Link({
     ...options,
     connection: {
-      ...connectionConfig(options, 'link'),
+      ...connectionConfig('link'),
       keepAlive: true,
       // A revision check may wait for a lock.
       query_timeout: acquireTimeoutMs,
@@ -204,5 +214,14 @@ export function openClient(options: ClientOptions): Client {
     link.close();
     await closePool(pool, db);
   };
-  return { db, pool, reads, link, health, close };
+  return {
+    db,
+    pool,
+    reads,
+    link,
+    health,
+    poolsTransactions: () =>
+      poolsTransactions({ ...connectionConfig('check'), query_timeout: acquireTimeoutMs }),
+    close,
+  };
 }

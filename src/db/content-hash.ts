@@ -37,6 +37,11 @@ const REFERENCE = [
     from product p join market m on m.id = p.market_id
     order by m.slug collate "C", p.slug collate "C"`,
   'select words, alias from search_alias order by words collate "C", alias collate "C"',
+  `select slug, source, known_from, known_until, days, working_days from holiday_list
+    order by slug collate "C"`,
+  `select c.slug, c.rule, c.due_time, c.zone, l.slug, c.policy, c.make_up_days
+    from calendar c left join holiday_list l on l.id = c.holiday_list_id
+    order by c.slug collate "C"`,
 ];
 
 // Row ids differ between databases; slugs do not.
@@ -50,7 +55,8 @@ const DIMENSION_SLUGS = [
 
 const pricesOf = (marketId: number): string => `
   select p.code, p.price_type, c.iso, u.slug, d.slug, p.name, p.short_name, p.specification,
-    p.assessment_launched_at, coalesce(p.observes, 'day'), ${DIMENSION_SLUGS}
+    p.assessment_launched_at, coalesce(p.observes, 'day'), ${DIMENSION_SLUGS}, (select c.slug
+      from price_calendar f join calendar c on c.id = f.calendar_id where f.price_id = p.id)
   from price p join unit_of_measure u on u.id = p.unit_id join product d on d.id = p.product_id
     left join currency c on c.id = p.currency_id
   where p.market_id = ${marketId} order by p.code collate "C"`;
@@ -99,10 +105,10 @@ async function hashed(driver: pg.PoolClient, statements: Iterable<string>, signa
 const sum = (counts: readonly number[]): number => counts.reduce((all, each) => all + each, 0);
 
 /**
- * Hashes the current data: reference data, prices with all attributes, low, mid and high of each
- * point, and exchange rates. Excludes revisions, history, batches, API keys, publication times and
- * correction counts, so that databases with the same values have the same hash, whatever the order
- * of their loads. Reads one snapshot, in constant memory.
+ * Hashes the current data: reference data and calendars, prices with all attributes, low, mid and
+ * high of each point, and exchange rates. Excludes revisions, history, batches, API keys,
+ * publication times and correction counts, so that databases with the same values have the same
+ * hash, whatever the order of their loads. Reads one snapshot, in constant memory.
  */
 export const contentHash = ({ pool }: Client, signal?: AbortSignal): Promise<ContentHash> =>
   withConnection(pool, async ({ driver }) => {

@@ -48,8 +48,11 @@ const CONNECTION_LOST = new RegExp(
   ['Connection terminated', 'timeout exceeded when trying to connect', 'not queryable'].join('|'),
 );
 
-/** Messages of node-postgres for a missing password, and for a failed TLS handshake. */
-const NO_LOGIN = /^SASL: |does not support SSL|certificate/;
+/**
+ * Messages of node-postgres for a missing password, and for a failed TLS handshake; and that of an
+ * unusable file of a password.
+ */
+const NO_LOGIN = /^SASL: |does not support SSL|certificate|^(USAGE_)?PGPASSWORD_FILE: /;
 
 /** True if the server reported the error itself: the connection is still usable. */
 export const isServerError = (error: unknown): boolean =>

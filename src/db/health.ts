@@ -4,6 +4,7 @@ import { instantOf } from './instant.ts';
 import type { Link } from './link/link.ts';
 import { isSchemaCurrent, MIGRATION_LOCK_TABLE } from './migrate/migrations.ts';
 import type { NewestRevision } from './newest-revision.ts';
+import { ownTables } from './own-tables.ts';
 import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
 
@@ -12,6 +13,8 @@ export interface DatabaseHealth {
   readonly schema: 'ok' | 'schema_outdated' | 'unknown';
   /** Slugs of the sources of exchange rates; null if unknown. */
   readonly rateSources: readonly string[] | null;
+  /** Newest day with a rate, `YYYY-MM-DD`, by slug of the source; without sources of no rate. */
+  readonly rateDays: ReadonlyMap<string, string>;
   /** Newest publication time by slug of the market, RFC 3339. */
   readonly publishedAt: ReadonlyMap<string, string>;
   readonly newest: NewestRevision | null;
@@ -33,6 +36,7 @@ const DOWN: DatabaseHealth = {
   database: 'unavailable',
   schema: 'unknown',
   rateSources: null,
+  rateDays: new Map(),
   publishedAt: new Map(),
   newest: null,
 };
@@ -42,6 +46,18 @@ const OUTDATED: DatabaseHealth = { ...DOWN, database: 'ok', schema: 'schema_outd
 export async function rateSourceSlugs(db: Kysely<Database>): Promise<readonly string[]> {
   const rows = await db.selectFrom('fx_source').select('slug').orderBy('slug').execute();
   return rows.map(({ slug }) => slug);
+}
+
+/** Newest day by slug, for sources with rates. Reads the end of the index of each currency. */
+async function newestRateDays(db: Kysely<Database>): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await sql<{ slug: string; day: string | null }>`
+    select s.slug, max(newest.date) as day
+    from fx_source s cross join currency c
+      left join lateral (select r.date from fx_rate r
+        where r.source = s.slug and r.currency_id = c.id order by r.date desc limit 1) as newest
+        on true
+    group by s.slug`.execute(db);
+  return new Map(rows.flatMap(({ slug, day }) => (day === null ? [] : [[slug, day]])));
 }
 
 /** Newest publication time by slug, for markets with points. */
@@ -64,8 +80,12 @@ export function healthOf(reads: Reads, link: Link): Health {
     const newest = await link.newestRevision();
     // The same object means that nothing was committed since.
     if (last !== null && last.newest === newest) return last;
-    const [rateSources, publishedAt] = await Promise.all([rateSourceSlugs(db), publications(db)]);
-    return { database: 'ok', schema: 'ok', rateSources, publishedAt, newest };
+    const [rateSources, rateDays, publishedAt] = await Promise.all([
+      rateSourceSlugs(db),
+      newestRateDays(db),
+      publications(db),
+    ]);
+    return { database: 'ok', schema: 'ok', rateSources, rateDays, publishedAt, newest };
   };
   const cached = (): DatabaseHealth | null => (link.state === 'up' ? last : DOWN);
   return {
@@ -107,12 +127,13 @@ interface SessionAccount {
  * nor an attacker should be able to do more through its account.
  */
 export async function accountOf(db: Kysely<Database>): Promise<SessionAccount> {
+  const names = await ownTables();
   const { rows } = await sql<{ name: string; excess: string[]; unreadable: string[] }>`
     with me as (
       select * from pg_roles where rolname = current_user
     ), tables as (
       select oid, relname, relowner from pg_class
-      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+      where relnamespace = 'public'::regnamespace and relname = any(${names}::text[])
     ), writable as (
       select count(*) as number from tables
       where has_table_privilege(oid, 'insert, update, delete, truncate, trigger')

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { ownTables } from './own-tables.ts';
 
 /** A table with an identity column. */
 interface Identity {
@@ -18,7 +19,7 @@ const IDENTITIES = `
   from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attidentity <> ''
     cross join lateral (select pg_get_serial_sequence(quote_ident(relname), attname)::regclass
       as sequence) as s
-  where c.relnamespace = 'public'::regnamespace order by 1, 2`;
+  where c.relnamespace = 'public'::regnamespace and c.relname = any($1) order by 1, 2`;
 
 /** Greatest ids outside of a table and its history. */
 const OTHER_IDS: Readonly<Record<string, string>> = {
@@ -29,7 +30,7 @@ const OTHER_IDS: Readonly<Record<string, string>> = {
 export async function identitiesOf(driver: pg.ClientBase): Promise<Identity[]> {
   const { rows } = await driver.query<
     Omit<Identity, 'maxId'> & { readonly column: string; readonly hasHistory: boolean }
-  >(IDENTITIES);
+  >(IDENTITIES, [await ownTables()]);
   return rows.map(({ table, column, sequence, isReadable, hasHistory }) => {
     const tables = hasHistory ? [table, `${table}_history`] : [table];
     const ids = tables.map((each) => `(select max(${column}) from ${each})`);

@@ -31,3 +31,16 @@ export function utcMicroseconds(instant: string): string {
   const seconds = new Date(ms).toISOString().slice(0, 19);
   return `${seconds}.${decimals.slice(0, 6).padEnd(6, '0')}Z`;
 }
+
+/**
+ * The first microsecond in UTC at or after an RFC 3339 instant: further decimals are rounded up,
+ * because rounding down could include an earlier commit.
+ * @throws Error for a text that is not an instant
+ */
+export function firstMicrosecondFrom(instant: string): string {
+  const truncated = utcMicroseconds(instant);
+  if (!/\.\d{6}\d*[1-9]/.test(instant)) return truncated;
+  const micros = BigInt(Date.parse(truncated)) * 1_000n + BigInt(truncated.slice(-4, -1)) + 1n;
+  const milliseconds = new Date(Number(micros / 1_000n)).toISOString().slice(0, -1);
+  return `${milliseconds}${String(micros % 1_000n).padStart(3, '0')}Z`;
+}

@@ -170,3 +170,74 @@ export const renewEpoch = (db: Kysely<Database>): Promise<RenewedEpoch> =>
     await sql`select pg_notify('revision', ${numberOf(revision)})`.execute(trx);
     return { ...renewed, revision: wireText(renewed.after, revision) };
   });
+
+/** The clock of the database, compared with its newest revision. */
+interface Clock {
+  /** Seconds by which the newest revision is later than the clock; 0 if it is not. */
+  readonly behindSeconds: number;
+  /** Commit time of the newest revision, RFC 3339; null without one. */
+  readonly newestAt: string | null;
+}
+
+/** The clock, and its jumps in the past. */
+interface ClockHistory extends Clock {
+  /**
+   * Number of revisions dated a microsecond after the one before: the clock had jumped back, and
+   * commit times increase.
+   */
+  readonly redated: number;
+  /** Number of the last of them; null without one. */
+  readonly lastRedated: string | null;
+}
+
+/** Compares the clock of the primary with the newest revision. A standby has another clock. */
+async function readClock(db: Kysely<Database>): Promise<Clock> {
+  const { rows } = await sql<{ newest: string; behind: number }>`
+    select committed_at as newest, case when pg_is_in_recovery() then 0
+      else extract(epoch from committed_at - clock_timestamp())::float8 end as behind
+    from revision order by number desc limit 1`.execute(db);
+  const [row] = rows;
+  if (row === undefined) return { behindSeconds: 0, newestAt: null };
+  return { behindSeconds: Math.max(0, row.behind), newestAt: instantOf(row.newest) };
+}
+
+/** Reads the clock and all revisions. */
+export async function readClockHistory(db: Kysely<Database>): Promise<ClockHistory> {
+  const { rows } = await sql<{ redated: number; last: string | null }>`
+    select count(*)::float8 as redated, max(number) as last
+    from (
+      select number, committed_at, lag(committed_at) over (order by number) as before
+      from revision) as r
+    where committed_at = before + interval '1 microsecond'`.execute(db);
+  const { redated, last } = onlyRow(rows);
+  return { ...(await readClock(db)), redated, lastRedated: last };
+}
+
+/** Seconds below which a clock counts as right: it is read after the commit time. */
+const CLOCK_SECONDS_MIN = 1;
+
+/** A line about a clock that is behind, with the effect on `asOf`; null if it is not. */
+function clockLine({ behindSeconds, newestAt }: Clock): string | null {
+  if (behindSeconds < CLOCK_SECONDS_MIN) return null;
+  return (
+    `the clock of the database is ${Math.round(behindSeconds)} s behind its newest revision ` +
+    `(${newestAt}): it jumped back. Until it passes that time, each new revision is dated a ` +
+    'microsecond after the one before. An asOf before that time does not show those revisions; ' +
+    'requests without asOf do'
+  );
+}
+
+/** Reads the clock. @returns a line if the clock of the database jumped back; otherwise null */
+export const clockFault = async (db: Kysely<Database>): Promise<string | null> =>
+  clockLine(await readClock(db));
+
+/** Lines about a clock that jumped back now or before, with the effect on `asOf`. */
+export function clockLines(history: ClockHistory): string[] {
+  const now = clockLine(history);
+  const { redated, lastRedated } = history;
+  const past =
+    `${redated} ${redated === 1 ? 'revision is' : 'revisions are'} dated a microsecond after the ` +
+    `one before, the last of them number ${lastRedated}: the clock of the database had jumped ` +
+    'back. An asOf before these dates does not show them';
+  return [...(now === null ? [] : [now]), ...(redated === 0 ? [] : [past])];
+}

@@ -9,6 +9,7 @@
 --   prices_usage     records the last use of keys, counts requests, and reads the newest revision
 --   prices_service   reads: the account of the service
 --   prices_keys      creates and revokes API keys; cannot read prices
+--   prices_reader    reads the views of the schema published, and nothing else
 
 -- ==== Accounts ====
 
@@ -19,13 +20,16 @@ begin
   if not exists (select from pg_roles where rolname = 'prices_owner') then
     create role prices_owner nologin;
   end if;
-  foreach name in array array['prices_migrator', 'prices_loader', 'prices_usage', 'prices_service', 'prices_keys'] loop
+  foreach name in array array['prices_migrator', 'prices_loader', 'prices_usage', 'prices_service', 'prices_keys',
+      'prices_reader'] loop
     if not exists (select from pg_roles where rolname = name) then
       -- Without a password it cannot log in, unless pg_hba.conf allows it.
       execute format('create role %I login', name);
       -- Reserves connections for other accounts on a server with 100 connections.
       if name = 'prices_service' then
         alter role prices_service connection limit 80;
+      elsif name = 'prices_reader' then
+        alter role prices_reader connection limit 10;
       end if;
     end if;
   end loop;
@@ -73,12 +77,22 @@ alter role prices_usage set lock_timeout = '1s';
 alter role prices_usage set idle_in_transaction_session_timeout = '10s';
 alter role prices_usage set idle_session_timeout = '15min';
 
+-- Reports run longer than requests. The connection limit is that of a new account only, and may be
+-- changed.
+alter role prices_reader set default_transaction_read_only = on;
+alter role prices_reader set search_path = published, pg_temp;
+alter role prices_reader set statement_timeout = '60s';
+alter role prices_reader set lock_timeout = '1s';
+alter role prices_reader set idle_in_transaction_session_timeout = '1min';
+alter role prices_reader set idle_session_timeout = '1h';
+
 -- Ends a statement whose connection is closed, as the service does for an aborted request. Not
 -- supported on every system.
 do $$
 begin
   alter role prices_service set client_connection_check_interval = '200ms';
   alter role prices_loader set client_connection_check_interval = '2s';
+  alter role prices_reader set client_connection_check_interval = '2s';
 exception when invalid_parameter_value then
   raise notice 'client_connection_check_interval is not supported by this system';
 end $$;
@@ -96,6 +110,8 @@ begin
     current_database());
   execute format('grant connect on database %I to prices_owner, prices_migrator, prices_loader, '
     'prices_usage, prices_service, prices_keys', current_database());
+  -- Migrations create schemas.
+  execute format('grant create on database %I to prices_owner', current_database());
   execute format('grant temporary on database %I to prices_owner, prices_loader', current_database());
   revoke create on schema public from public;
   grant usage on schema public to prices_owner, prices_migrator, prices_loader, prices_usage,
@@ -130,16 +146,21 @@ end $$;
 do $$
 declare
   maker oid := (select relowner from pg_class where oid = to_regclass('public.kysely_migration'));
+  own regnamespace[] := array['public'::regnamespace, to_regnamespace('published')];
   each record;
 begin
+  if exists (select from pg_namespace where nspname = 'published'
+      and nspowner in (maker, to_regrole(quote_ident(session_user)))) then
+    alter schema published owner to prices_owner;
+  end if;
   for each in
     select format('table %s', oid::regclass) as what from pg_class c
-      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm')
+      where relnamespace = any(own) and relkind in ('r', 'p', 'v', 'm')
         and relowner in (maker, to_regrole(quote_ident(session_user))) and relowner <> 'prices_owner'::regrole
         and not exists (select from pg_depend where objid = c.oid and deptype = 'e')
     union all
     select format('routine %s', oid::regprocedure) from pg_proc p
-      where pronamespace = 'public'::regnamespace
+      where pronamespace = any(own)
         and proowner in (maker, to_regrole(quote_ident(session_user))) and proowner <> 'prices_owner'::regrole
         and not exists (select from pg_depend where objid = p.oid and deptype = 'e')
   loop
@@ -154,11 +175,18 @@ alter default privileges for role prices_owner in schema public grant select on 
 do $$
 declare
   granted record;
+  own regclass;
 begin
-  revoke all on all tables in schema public
-    from prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
-  revoke all on all sequences in schema public
-    from prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
+  -- Only tables of the owner: others in this schema belong to the installation.
+  for own in
+    select oid::regclass from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'S')
+        and relowner = 'prices_owner'::regrole
+  loop
+    execute format('revoke all on %s from prices_migrator, prices_loader, prices_usage, '
+      'prices_service, prices_keys', own);
+    execute format('grant select on %s to prices_service', own);
+  end loop;
   for granted in
     select * from (values
       ('prices_loader', 'select, insert, update', 'currency'),
@@ -170,6 +198,9 @@ begin
       ('prices_loader', 'select, insert, update, delete', 'series'),
       ('prices_loader', 'select', 'fx_source'),
       ('prices_loader', 'select, insert, update, delete', 'fx_rate'),
+      ('prices_loader', 'select, insert, update, delete', 'holiday_list'),
+      ('prices_loader', 'select, insert, update, delete', 'calendar'),
+      ('prices_loader', 'select, insert, update, delete', 'price_calendar'),
       ('prices_loader', 'select, insert', 'load_batch'),
       ('prices_loader', 'select, insert', 'load_coverage'),
       ('prices_loader', 'update', 'write_lock'),
@@ -188,6 +219,9 @@ begin
       ('prices_loader', 'select', 'price_history'),
       ('prices_loader', 'select', 'series_history'),
       ('prices_loader', 'select', 'fx_rate_history'),
+      ('prices_loader', 'select', 'holiday_list_history'),
+      ('prices_loader', 'select', 'calendar_history'),
+      ('prices_loader', 'select', 'price_calendar_history'),
 
       ('prices_usage', 'select', 'revision'),
       ('prices_usage', 'select (epoch)', 'service'),
@@ -206,8 +240,6 @@ begin
   loop
     execute format('grant %s on public.%I to %I', granted.privileges, granted.name, granted.account);
   end loop;
-  grant select on all tables in schema public to prices_service;
-  grant select on all sequences in schema public to prices_service;
 
   if to_regclass('public.key_audit') is not null then
     grant insert (rate_per_minute, rate_burst, concurrent),
@@ -229,5 +261,41 @@ begin
   -- The right to ANALYZE tables after a load. Before PostgreSQL 17 autovacuum does this.
   if current_setting('server_version_num')::integer >= 170000 and to_regclass('public.series') is not null then
     execute 'grant maintain on series, fx_rate to prices_loader';
+  end if;
+end $$;
+
+-- The reader has rights on the views of the schema published only. The views read the tables with
+-- the rights of their owner. `db migrate` of a database whose accounts an earlier version made finds
+-- no such account: `db roles` makes it.
+do $$
+begin
+  if to_regrole('prices_reader') is null then
+    return;
+  end if;
+  revoke all on all tables in schema public from prices_reader;
+  revoke all on all sequences in schema public from prices_reader;
+  revoke all on all functions in schema public from prices_reader;
+  if pg_has_role((select datdba from pg_database where datname = current_database()), 'usage') then
+    execute format('revoke all on database %I from prices_reader', current_database());
+    execute format('grant connect on database %I to prices_reader', current_database());
+  end if;
+end $$;
+
+do $$
+begin
+  if to_regnamespace('published') is null then
+    return;
+  end if;
+  revoke all on schema published from public, prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
+  revoke all on all tables in schema published
+    from public, prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
+  revoke all on all functions in schema published
+    from public, prices_migrator, prices_loader, prices_usage, prices_service, prices_keys;
+  if to_regrole('prices_reader') is not null then
+    revoke all on schema published from prices_reader;
+    revoke all on all tables in schema published from prices_reader;
+    grant usage on schema published to prices_reader;
+    grant select on all tables in schema published to prices_reader;
+    grant execute on all functions in schema published to prices_reader;
   end if;
 end $$;

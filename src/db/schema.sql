@@ -579,6 +579,7 @@ create table load_batch (
   rejected bigint default 0 not null,
   undoes integer,
   undone_by integer,
+  account text default SESSION_USER,
   constraint load_batch_pkey PRIMARY KEY (id),
   constraint load_batch_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number),
   constraint load_batch_undoes_fkey FOREIGN KEY (undoes) REFERENCES load_batch(id),
@@ -599,6 +600,8 @@ create table load_batch (
   constraint load_batch_undo_names_a_batch CHECK (((format = 'undo'::text) = (undoes IS NOT NULL))),
   constraint load_batch_withdrawn_check CHECK ((withdrawn >= 0))
 );
+
+comment on column load_batch.account is 'The account that the session logged in as; null in rows from before this column.';
 
 comment on column load_batch.mapping_sha256 is 'SHA-256 of the mapping of the load. The same file with another mapping is another load.';
 
@@ -2145,9 +2148,12 @@ create table key_audit (
   before jsonb,
   after jsonb,
   reason text,
+  account text default SESSION_USER,
   constraint key_audit_pkey PRIMARY KEY (id),
   constraint key_audit_action_check CHECK ((action = ANY (ARRAY['created'::text, 'rotated'::text, 'revoked'::text, 'expiry-changed'::text, 'limits-changed'::text, 'changed'::text, 'deleted'::text, 'first-used'::text, 'denied-burst'::text])))
 );
+
+comment on column key_audit.account is 'The account that the session logged in as; null in rows from before this column.';
 
 comment on table key_audit is 'Audit of API keys: actions and actors. Rows are permanent.';
 
@@ -2501,3 +2507,910 @@ CREATE TRIGGER search_alias_touch_inserted AFTER INSERT ON search_alias REFERENC
 CREATE TRIGGER search_alias_touch_updated AFTER UPDATE ON search_alias REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_alias_touch();
 
 CREATE TRIGGER search_alias_touch_deleted AFTER DELETE ON search_alias REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_alias_touch();
+
+create table holiday_list (
+  id integer generated always as identity not null,
+  slug text not null,
+  source text not null,
+  known_from date not null,
+  known_until date not null,
+  days jsonb default '[]'::jsonb not null,
+  working_days jsonb default '[]'::jsonb not null,
+  batch_id integer,
+  revision bigint default current_revision() not null,
+  constraint holiday_list_pkey PRIMARY KEY (id),
+  constraint holiday_list_slug_key UNIQUE (slug),
+  constraint holiday_list_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number),
+  constraint holiday_list_days_check CHECK ((jsonb_typeof(days) = 'array'::text)),
+  constraint holiday_list_in_order CHECK ((known_from <= known_until)),
+  constraint holiday_list_known_from_check CHECK (((known_from >= '1800-01-01'::date) AND (known_from <= '2199-12-31'::date))),
+  constraint holiday_list_known_until_check CHECK (((known_until >= '1800-01-01'::date) AND (known_until <= '2199-12-31'::date))),
+  constraint holiday_list_slug_formed CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 64))),
+  constraint holiday_list_source_check CHECK (((source <> ''::text) AND (source !~ '[[:cntrl:]]'::text))),
+  constraint holiday_list_working_days_check CHECK ((jsonb_typeof(working_days) = 'array'::text))
+);
+
+comment on column holiday_list.days is 'The holidays as [{"date": "2026-12-25", "name": "Christmas Day"}], in the order of their dates.';
+
+comment on column holiday_list.working_days is 'Days of weekends that are worked, as ["2026-02-14"], in their order.';
+
+comment on table holiday_list is 'Closed days of a place, as far as they are decreed: between known_from and known_until, nothing is known beyond.';
+
+create table calendar (
+  id integer generated always as identity not null,
+  slug text not null,
+  rule jsonb not null,
+  due_time text not null,
+  zone text not null,
+  holiday_list_id integer,
+  policy text not null,
+  make_up_days boolean default false not null,
+  batch_id integer,
+  revision bigint default current_revision() not null,
+  constraint calendar_pkey PRIMARY KEY (id),
+  constraint calendar_slug_key UNIQUE (slug),
+  constraint calendar_holiday_list_id_fkey FOREIGN KEY (holiday_list_id) REFERENCES holiday_list(id),
+  constraint calendar_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number),
+  constraint calendar_due_time_check CHECK ((due_time ~ '^([01][0-9]|2[0-3]):[0-5][0-9]$'::text)),
+  constraint calendar_make_up_days_of_list CHECK (((NOT make_up_days) OR (holiday_list_id IS NOT NULL))),
+  constraint calendar_policy_check CHECK ((policy = ANY (ARRAY['skip'::text, 'carry'::text, 'nearest'::text, 'preceding'::text]))),
+  constraint calendar_rule_check CHECK ((jsonb_typeof(rule) = ANY (ARRAY['string'::text, 'object'::text]))),
+  constraint calendar_slug_formed CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 64))),
+  constraint calendar_zone_check CHECK ((zone ~ '^[A-Za-z][A-Za-z0-9_+/-]*$'::text))
+);
+
+comment on table calendar is 'Publication calendars: the days on which prices are due (rule), the local time, and what becomes of a closed day (policy). docs/calendars.md explains the columns.';
+
+create table price_calendar (
+  price_id integer not null,
+  calendar_id integer not null,
+  batch_id integer,
+  revision bigint default current_revision() not null,
+  constraint price_calendar_pkey PRIMARY KEY (price_id),
+  constraint price_calendar_calendar_id_fkey FOREIGN KEY (calendar_id) REFERENCES calendar(id),
+  constraint price_calendar_price_id_fkey FOREIGN KEY (price_id) REFERENCES price(id) ON DELETE CASCADE,
+  constraint price_calendar_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number)
+);
+
+comment on table price_calendar is 'The calendar that each price follows. Prices without a row follow none.';
+
+CREATE TRIGGER holiday_list_identity_is_fixed BEFORE UPDATE ON holiday_list FOR EACH ROW WHEN (old.id IS DISTINCT FROM new.id OR old.slug IS DISTINCT FROM new.slug) EXECUTE FUNCTION refuse_new_key();
+
+CREATE TRIGGER calendar_identity_is_fixed BEFORE UPDATE ON calendar FOR EACH ROW WHEN (old.id IS DISTINCT FROM new.id OR old.slug IS DISTINCT FROM new.slug) EXECUTE FUNCTION refuse_new_key();
+
+CREATE TRIGGER price_calendar_identity_is_fixed BEFORE UPDATE OF price_id ON price_calendar FOR EACH ROW WHEN (old.price_id IS DISTINCT FROM new.price_id) EXECUTE FUNCTION refuse_new_key();
+
+create table holiday_list_history (
+  id integer not null,
+  slug text not null,
+  source text not null,
+  known_from date not null,
+  known_until date not null,
+  days jsonb not null,
+  working_days jsonb not null,
+  batch_id integer,
+  revision bigint not null,
+  revision_to bigint not null,
+  constraint holiday_list_history_pkey PRIMARY KEY (id, revision),
+  constraint holiday_list_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
+  constraint holiday_list_days_check CHECK ((jsonb_typeof(days) = 'array'::text)),
+  constraint holiday_list_history_check CHECK ((revision < revision_to)),
+  constraint holiday_list_in_order CHECK ((known_from <= known_until)),
+  constraint holiday_list_known_from_check CHECK (((known_from >= '1800-01-01'::date) AND (known_from <= '2199-12-31'::date))),
+  constraint holiday_list_known_until_check CHECK (((known_until >= '1800-01-01'::date) AND (known_until <= '2199-12-31'::date))),
+  constraint holiday_list_slug_formed CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 64))),
+  constraint holiday_list_source_check CHECK (((source <> ''::text) AND (source !~ '[[:cntrl:]]'::text))),
+  constraint holiday_list_working_days_check CHECK ((jsonb_typeof(working_days) = 'array'::text))
+);
+
+comment on table holiday_list_history is 'Superseded rows of holiday_list: in force from revision up to revision_to, exclusive.';
+
+CREATE TRIGGER holiday_list_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON holiday_list FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
+
+CREATE TRIGGER holiday_list_history_by_triggers BEFORE INSERT ON holiday_list_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER holiday_list_insert_has_revision BEFORE INSERT ON holiday_list FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
+
+CREATE TRIGGER holiday_list_stamp BEFORE UPDATE ON holiday_list FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
+
+CREATE TRIGGER holiday_list_no_truncate BEFORE TRUNCATE ON holiday_list FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER holiday_list_history_frozen BEFORE DELETE OR UPDATE ON holiday_list_history FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER holiday_list_history_no_truncate BEFORE TRUNCATE ON holiday_list_history FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE FUNCTION public.holiday_list_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    begin
+      if current_revision() is null and exists (select from superseded) then
+        raise exception 'a change of holiday_list needs a revision of its own'
+          using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+      end if;
+      insert into holiday_list_history (id, slug, source, known_from, known_until, days, working_days, batch_id, revision, revision_to)
+        select id, slug, source, known_from, known_until, days, working_days, batch_id, revision, current_revision() from superseded where revision < current_revision();
+      return null;
+    end $function$
+;
+
+comment on function holiday_list_keep() is 'Copies superseded rows of holiday_list to its history.';
+
+revoke execute on function holiday_list_keep() from public;
+
+CREATE OR REPLACE FUNCTION public.holiday_list_at(at bigint)
+ RETURNS TABLE(id integer, slug text, source text, known_from date, known_until date, days jsonb, working_days jsonb, batch_id integer, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT holiday_list.id,
+     holiday_list.slug,
+     holiday_list.source,
+     holiday_list.known_from,
+     holiday_list.known_until,
+     holiday_list.days,
+     holiday_list.working_days,
+     holiday_list.batch_id,
+     holiday_list.revision
+    FROM holiday_list
+   WHERE (holiday_list.revision <= holiday_list_at.at)
+ UNION ALL
+  SELECT holiday_list_history.id,
+     holiday_list_history.slug,
+     holiday_list_history.source,
+     holiday_list_history.known_from,
+     holiday_list_history.known_until,
+     holiday_list_history.days,
+     holiday_list_history.working_days,
+     holiday_list_history.batch_id,
+     holiday_list_history.revision
+    FROM holiday_list_history
+   WHERE ((holiday_list_history.revision <= holiday_list_at.at) AND (holiday_list_history.revision_to > holiday_list_at.at));
+END
+;
+
+comment on function holiday_list_at(bigint) is 'The rows of holiday_list at a revision.';
+
+CREATE TRIGGER holiday_list_keep_updated AFTER UPDATE ON holiday_list REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_keep();
+
+CREATE TRIGGER holiday_list_keep_deleted AFTER DELETE ON holiday_list REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_keep();
+
+CREATE OR REPLACE FUNCTION public.holiday_list_touch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  perform refuse_after_seal();
+  insert into revision_scope (scope, revision)
+    select 'reference', current_revision() where exists (select from changed)
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
+comment on function holiday_list_touch() is 'Records that a revision changed holiday_list.';
+
+revoke execute on function holiday_list_touch() from public;
+
+CREATE TRIGGER holiday_list_touch_inserted AFTER INSERT ON holiday_list REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_touch();
+
+CREATE TRIGGER holiday_list_touch_updated AFTER UPDATE ON holiday_list REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_touch();
+
+CREATE TRIGGER holiday_list_touch_deleted AFTER DELETE ON holiday_list REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION holiday_list_touch();
+
+create table calendar_history (
+  id integer not null,
+  slug text not null,
+  rule jsonb not null,
+  due_time text not null,
+  zone text not null,
+  holiday_list_id integer,
+  policy text not null,
+  make_up_days boolean not null,
+  batch_id integer,
+  revision bigint not null,
+  revision_to bigint not null,
+  constraint calendar_history_pkey PRIMARY KEY (id, revision),
+  constraint calendar_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
+  constraint calendar_due_time_check CHECK ((due_time ~ '^([01][0-9]|2[0-3]):[0-5][0-9]$'::text)),
+  constraint calendar_history_check CHECK ((revision < revision_to)),
+  constraint calendar_make_up_days_of_list CHECK (((NOT make_up_days) OR (holiday_list_id IS NOT NULL))),
+  constraint calendar_policy_check CHECK ((policy = ANY (ARRAY['skip'::text, 'carry'::text, 'nearest'::text, 'preceding'::text]))),
+  constraint calendar_rule_check CHECK ((jsonb_typeof(rule) = ANY (ARRAY['string'::text, 'object'::text]))),
+  constraint calendar_slug_formed CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$'::text) AND (length(slug) <= 64))),
+  constraint calendar_zone_check CHECK ((zone ~ '^[A-Za-z][A-Za-z0-9_+/-]*$'::text))
+);
+
+comment on table calendar_history is 'Superseded rows of calendar: in force from revision up to revision_to, exclusive.';
+
+CREATE TRIGGER calendar_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON calendar FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
+
+CREATE TRIGGER calendar_history_by_triggers BEFORE INSERT ON calendar_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER calendar_insert_has_revision BEFORE INSERT ON calendar FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
+
+CREATE TRIGGER calendar_stamp BEFORE UPDATE ON calendar FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
+
+CREATE TRIGGER calendar_no_truncate BEFORE TRUNCATE ON calendar FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER calendar_history_frozen BEFORE DELETE OR UPDATE ON calendar_history FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER calendar_history_no_truncate BEFORE TRUNCATE ON calendar_history FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE FUNCTION public.calendar_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    begin
+      if current_revision() is null and exists (select from superseded) then
+        raise exception 'a change of calendar needs a revision of its own'
+          using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+      end if;
+      insert into calendar_history (id, slug, rule, due_time, zone, holiday_list_id, policy, make_up_days, batch_id, revision, revision_to)
+        select id, slug, rule, due_time, zone, holiday_list_id, policy, make_up_days, batch_id, revision, current_revision() from superseded where revision < current_revision();
+      return null;
+    end $function$
+;
+
+comment on function calendar_keep() is 'Copies superseded rows of calendar to its history.';
+
+revoke execute on function calendar_keep() from public;
+
+CREATE OR REPLACE FUNCTION public.calendar_at(at bigint)
+ RETURNS TABLE(id integer, slug text, rule jsonb, due_time text, zone text, holiday_list_id integer, policy text, make_up_days boolean, batch_id integer, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT calendar.id,
+     calendar.slug,
+     calendar.rule,
+     calendar.due_time,
+     calendar.zone,
+     calendar.holiday_list_id,
+     calendar.policy,
+     calendar.make_up_days,
+     calendar.batch_id,
+     calendar.revision
+    FROM calendar
+   WHERE (calendar.revision <= calendar_at.at)
+ UNION ALL
+  SELECT calendar_history.id,
+     calendar_history.slug,
+     calendar_history.rule,
+     calendar_history.due_time,
+     calendar_history.zone,
+     calendar_history.holiday_list_id,
+     calendar_history.policy,
+     calendar_history.make_up_days,
+     calendar_history.batch_id,
+     calendar_history.revision
+    FROM calendar_history
+   WHERE ((calendar_history.revision <= calendar_at.at) AND (calendar_history.revision_to > calendar_at.at));
+END
+;
+
+comment on function calendar_at(bigint) is 'The rows of calendar at a revision.';
+
+CREATE TRIGGER calendar_keep_updated AFTER UPDATE ON calendar REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION calendar_keep();
+
+CREATE TRIGGER calendar_keep_deleted AFTER DELETE ON calendar REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION calendar_keep();
+
+CREATE OR REPLACE FUNCTION public.calendar_touch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  perform refuse_after_seal();
+  insert into revision_scope (scope, revision)
+    select 'reference', current_revision() where exists (select from changed)
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
+comment on function calendar_touch() is 'Records that a revision changed calendar.';
+
+revoke execute on function calendar_touch() from public;
+
+CREATE TRIGGER calendar_touch_inserted AFTER INSERT ON calendar REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION calendar_touch();
+
+CREATE TRIGGER calendar_touch_updated AFTER UPDATE ON calendar REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION calendar_touch();
+
+CREATE TRIGGER calendar_touch_deleted AFTER DELETE ON calendar REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION calendar_touch();
+
+create table price_calendar_history (
+  price_id integer not null,
+  calendar_id integer not null,
+  batch_id integer,
+  revision bigint not null,
+  revision_to bigint not null,
+  constraint price_calendar_history_pkey PRIMARY KEY (price_id, revision),
+  constraint price_calendar_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
+  constraint price_calendar_history_check CHECK ((revision < revision_to))
+);
+
+comment on table price_calendar_history is 'Superseded rows of price_calendar: in force from revision up to revision_to, exclusive.';
+
+CREATE TRIGGER price_calendar_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON price_calendar FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
+
+CREATE TRIGGER price_calendar_history_by_triggers BEFORE INSERT ON price_calendar_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER price_calendar_insert_has_revision BEFORE INSERT ON price_calendar FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
+
+CREATE TRIGGER price_calendar_stamp BEFORE UPDATE ON price_calendar FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
+
+CREATE TRIGGER price_calendar_no_truncate BEFORE TRUNCATE ON price_calendar FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER price_calendar_history_frozen BEFORE DELETE OR UPDATE ON price_calendar_history FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER price_calendar_history_no_truncate BEFORE TRUNCATE ON price_calendar_history FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE FUNCTION public.price_calendar_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    begin
+      if current_revision() is null and exists (select from superseded) then
+        raise exception 'a change of price_calendar needs a revision of its own'
+          using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+      end if;
+      insert into price_calendar_history (price_id, calendar_id, batch_id, revision, revision_to)
+        select price_id, calendar_id, batch_id, revision, current_revision() from superseded where revision < current_revision();
+      return null;
+    end $function$
+;
+
+comment on function price_calendar_keep() is 'Copies superseded rows of price_calendar to its history.';
+
+revoke execute on function price_calendar_keep() from public;
+
+CREATE OR REPLACE FUNCTION public.price_calendar_at(at bigint)
+ RETURNS TABLE(price_id integer, calendar_id integer, batch_id integer, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT price_calendar.price_id,
+     price_calendar.calendar_id,
+     price_calendar.batch_id,
+     price_calendar.revision
+    FROM price_calendar
+   WHERE (price_calendar.revision <= price_calendar_at.at)
+ UNION ALL
+  SELECT price_calendar_history.price_id,
+     price_calendar_history.calendar_id,
+     price_calendar_history.batch_id,
+     price_calendar_history.revision
+    FROM price_calendar_history
+   WHERE ((price_calendar_history.revision <= price_calendar_at.at) AND (price_calendar_history.revision_to > price_calendar_at.at));
+END
+;
+
+comment on function price_calendar_at(bigint) is 'The rows of price_calendar at a revision.';
+
+CREATE TRIGGER price_calendar_keep_updated AFTER UPDATE ON price_calendar REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_keep();
+
+CREATE TRIGGER price_calendar_keep_deleted AFTER DELETE ON price_calendar REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_keep();
+
+CREATE OR REPLACE FUNCTION public.price_calendar_touch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  perform refuse_after_seal();
+  insert into revision_scope (scope, revision)
+    select 'reference', current_revision() where exists (select from changed)
+    union
+    select m.slug, current_revision() from changed c
+      join (select id, market_id from price union select id, market_id from price_history) as p
+        on p.id = c.price_id
+      join market m on m.id = p.market_id
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
+comment on function price_calendar_touch() is 'Records that a revision changed price_calendar.';
+
+revoke execute on function price_calendar_touch() from public;
+
+CREATE TRIGGER price_calendar_touch_inserted AFTER INSERT ON price_calendar REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_touch();
+
+CREATE TRIGGER price_calendar_touch_updated AFTER UPDATE ON price_calendar REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_touch();
+
+CREATE TRIGGER price_calendar_touch_deleted AFTER DELETE ON price_calendar REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION price_calendar_touch();
+
+create schema if not exists published;
+
+comment on schema published is 'Views for readers of SQL. Their names and columns stay; new columns are appended.';
+
+create or replace view published.price as
+ SELECT m.slug AS market,
+    p.code,
+    p.name,
+    p.short_name,
+    type.name AS price_type,
+    product.name AS product,
+    product.alias AS product_alias,
+    product.chemical_code,
+    product.is_sustainable,
+    category.name AS price_category,
+    frequency.name AS frequency,
+    c.iso AS currency,
+    u.name AS unit_of_measure,
+    purity.name AS purity,
+    grade.name AS grade,
+    capacity.name AS capacity,
+    cell_format.name AS cell_format,
+    mesh_size.name AS mesh_size,
+    sub_product.name AS sub_product,
+    feedstock.name AS feedstock,
+    incoterm.name AS incoterm,
+    country.name AS country,
+    region.name AS region,
+    trade_type.name AS trade_type,
+    service.name AS service,
+    p.specification,
+    p.assessment_launched_at,
+    COALESCE(p.observes, 'day'::text) AS observes,
+    latest.date AS last_assessed_at,
+    latest.published_at AS latest_published_at,
+    p.revision
+   FROM price p
+     JOIN market m ON m.id = p.market_id
+     JOIN product ON product.id = p.product_id
+     JOIN unit_of_measure u ON u.id = p.unit_id
+     LEFT JOIN currency c ON c.id = p.currency_id
+     JOIN dimension_value type ON type.kind = 'price-type'::text AND type.slug = p.price_type
+     JOIN dimension_value category ON category.id = p.price_category_id
+     JOIN dimension_value frequency ON frequency.id = p.frequency_id
+     LEFT JOIN dimension_value purity ON purity.id = p.purity_id
+     LEFT JOIN dimension_value grade ON grade.id = p.grade_id
+     LEFT JOIN dimension_value capacity ON capacity.id = p.capacity_id
+     LEFT JOIN dimension_value cell_format ON cell_format.id = p.cell_format_id
+     LEFT JOIN dimension_value mesh_size ON mesh_size.id = p.mesh_size_id
+     LEFT JOIN dimension_value sub_product ON sub_product.id = p.sub_product_id
+     LEFT JOIN dimension_value feedstock ON feedstock.id = p.feedstock_id
+     LEFT JOIN dimension_value incoterm ON incoterm.id = p.incoterm_id
+     LEFT JOIN dimension_value country ON country.id = p.country_id
+     LEFT JOIN dimension_value region ON region.id = p.region_id
+     LEFT JOIN dimension_value trade_type ON trade_type.id = p.trade_type_id
+     LEFT JOIN dimension_value service ON service.id = p.service_id
+     LEFT JOIN LATERAL ( SELECT s.date,
+            s.published_at
+           FROM series s
+          WHERE s.price_id = p.id
+          ORDER BY s.date DESC
+         LIMIT 1) latest ON true;
+
+comment on column published.price.assessment_launched_at is 'First day of the assessment, or null';
+
+comment on column published.price.capacity is 'Capacity of a cell; null if it has none';
+
+comment on column published.price.cell_format is 'Format of a cell; null if it has none';
+
+comment on column published.price.chemical_code is 'Chemical formula of the product';
+
+comment on column published.price.code is 'Code of the price, unique over all markets';
+
+comment on column published.price.country is 'Country; null if it has none';
+
+comment on column published.price.currency is 'ISO 4217 code of the currency of the numbers; null for a payable';
+
+comment on column published.price.feedstock is 'Feedstock; null if it has none';
+
+comment on column published.price.frequency is 'Name of the assessment frequency';
+
+comment on column published.price.grade is 'Grade; null if it has none';
+
+comment on column published.price.incoterm is 'Incoterm; null if it has none';
+
+comment on column published.price.is_sustainable is 'True for a low-carbon or recycled variety';
+
+comment on column published.price.last_assessed_at is 'Day of the latest point; null without one';
+
+comment on column published.price.latest_published_at is 'Publication of the latest point; null without one';
+
+comment on column published.price.market is 'Slug of the market';
+
+comment on column published.price.mesh_size is 'Mesh size; null if it has none';
+
+comment on column published.price.name is 'Name of the price';
+
+comment on column published.price.observes is 'What a value is: of a day, or the mean of a month or a year';
+
+comment on column published.price.price_category is 'Name of the category';
+
+comment on column published.price.price_type is 'Name of the type: a price in a currency, or a payable in percent';
+
+comment on column published.price.product is 'Name of the product';
+
+comment on column published.price.product_alias is 'Short name of the product in the trade';
+
+comment on column published.price.purity is 'Purity; null if it has none';
+
+comment on column published.price.region is 'Region; null if it has none';
+
+comment on column published.price.revision is 'Revision that wrote these attributes';
+
+comment on column published.price.service is 'Service; null if it has none';
+
+comment on column published.price.short_name is 'Short name, or null';
+
+comment on column published.price.specification is 'Properties without a column: a list of name, value and order';
+
+comment on column published.price.sub_product is 'Sub-product; null if it has none';
+
+comment on column published.price.trade_type is 'Trade type; null if it has none';
+
+comment on column published.price.unit_of_measure is 'Present name of the unit of the numbers; Percent for a payable';
+
+comment on view published.price is 'The present prices: a row for each, with the names of its attributes as in the CSV.';
+
+create or replace view published.point as
+ SELECT m.slug AS market,
+    p.code,
+    s.date,
+    s.low,
+    s.mid,
+    s.high,
+    c.iso AS currency,
+    u.name AS unit_of_measure,
+    s.published_at,
+    s.corrections,
+    s.revision
+   FROM series s
+     JOIN price p ON p.id = s.price_id
+     JOIN market m ON m.id = p.market_id
+     JOIN unit_of_measure u ON u.id = p.unit_id
+     LEFT JOIN currency c ON c.id = p.currency_id;
+
+comment on column published.point.code is 'Code of the price, unique over all markets';
+
+comment on column published.point.corrections is 'Number of corrections by then';
+
+comment on column published.point.currency is 'ISO 4217 code of the currency of the numbers; null for a payable';
+
+comment on column published.point.date is 'Day of the point';
+
+comment on column published.point.high is 'High end, or null';
+
+comment on column published.point.low is 'Low end, or null';
+
+comment on column published.point.market is 'Slug of the market';
+
+comment on column published.point.mid is 'Mid; not always the average of low and high';
+
+comment on column published.point.published_at is 'Time at which this value was published';
+
+comment on column published.point.revision is 'Revision that wrote this value';
+
+comment on column published.point.unit_of_measure is 'Present name of the unit of the numbers; Percent for a payable';
+
+comment on view published.point is 'The present value of each price on each date.';
+
+create or replace view published.point_version as
+ SELECT m.slug AS market,
+    p.code,
+    s.date,
+    s.low,
+    s.mid,
+    s.high,
+    COALESCE(c.iso, ( SELECT past.iso
+           FROM currency_history past
+          WHERE past.id = p.currency_id
+          ORDER BY past.revision DESC
+         LIMIT 1)) AS currency,
+    u.name AS unit_of_measure,
+    s.published_at,
+    s.corrections,
+    s.revision,
+    s.revision_to
+   FROM ( SELECT series.price_id,
+            series.date,
+            series.low,
+            series.mid,
+            series.high,
+            series.published_at,
+            series.corrections,
+            series.revision,
+            NULL::bigint AS revision_to
+           FROM series
+        UNION ALL
+         SELECT series_history.price_id,
+            series_history.date,
+            series_history.low,
+            series_history.mid,
+            series_history.high,
+            series_history.published_at,
+            series_history.corrections,
+            series_history.revision,
+            series_history.revision_to
+           FROM series_history) s
+     JOIN ( SELECT price.id,
+            price.market_id,
+            price.code,
+            price.currency_id,
+            price.unit_id
+           FROM price
+        UNION ALL
+         SELECT h.id,
+            h.market_id,
+            h.code,
+            h.currency_id,
+            h.unit_id
+           FROM price_history h
+          WHERE NOT (EXISTS ( SELECT
+                   FROM price
+                  WHERE price.id = h.id)) AND h.revision = (( SELECT max(newest.revision) AS max
+                   FROM price_history newest
+                  WHERE newest.id = h.id))) p ON p.id = s.price_id
+     JOIN market m ON m.id = p.market_id
+     JOIN unit_of_measure u ON u.id = p.unit_id
+     LEFT JOIN currency c ON c.id = p.currency_id;
+
+comment on column published.point_version.code is 'Code of the price, unique over all markets';
+
+comment on column published.point_version.corrections is 'Number of corrections by then';
+
+comment on column published.point_version.currency is 'ISO 4217 code of the currency of the numbers; null for a payable';
+
+comment on column published.point_version.date is 'Day of the point';
+
+comment on column published.point_version.high is 'High end, or null';
+
+comment on column published.point_version.low is 'Low end, or null';
+
+comment on column published.point_version.market is 'Slug of the market';
+
+comment on column published.point_version.mid is 'Mid; not always the average of low and high';
+
+comment on column published.point_version.published_at is 'Time at which this value was published';
+
+comment on column published.point_version.revision is 'Revision that wrote this value';
+
+comment on column published.point_version.revision_to is 'Revision that replaced or withdrew this value; null for a present value';
+
+comment on column published.point_version.unit_of_measure is 'Present name of the unit of the numbers; Percent for a payable';
+
+comment on view published.point_version is 'Every value that a price ever had on a date, with the revisions in which it was in force.';
+
+CREATE OR REPLACE FUNCTION published.point_asof(at bigint)
+ RETURNS TABLE(market text, code text, date date, low numeric, mid numeric, high numeric, currency text, unit_of_measure text, published_at timestamp with time zone, corrections integer, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT v.market,
+     v.code,
+     v.date,
+     v.low,
+     v.mid,
+     v.high,
+     v.currency,
+     v.unit_of_measure,
+     v.published_at,
+     v.corrections,
+     v.revision
+    FROM published.point_version v
+   WHERE ((v.revision <= point_asof.at) AND ((v.revision_to IS NULL) OR (v.revision_to > point_asof.at)));
+END
+;
+
+comment on function published.point_asof(bigint) is 'The points as they were at a revision, with the columns of published.point.';
+
+create or replace view published.rate as
+ SELECT r.source,
+    base.iso AS base,
+    c.iso AS currency,
+    r.date,
+    r.rate,
+    s.is_sample,
+    r.revision
+   FROM fx_rate r
+     JOIN fx_source s ON s.slug = r.source
+     JOIN currency base ON base.id = s.base_currency_id
+     JOIN currency c ON c.id = r.currency_id;
+
+comment on column published.rate.base is 'ISO 4217 code of the base currency of the source';
+
+comment on column published.rate.currency is 'ISO 4217 code of the quoted currency';
+
+comment on column published.rate.date is 'Day of the rate';
+
+comment on column published.rate.is_sample is 'True for invented rates';
+
+comment on column published.rate.rate is 'Units of the quoted currency for one unit of the base';
+
+comment on column published.rate.revision is 'Revision that wrote this rate';
+
+comment on column published.rate.source is 'Publisher of the rate; SAMPLE is invented data';
+
+comment on view published.rate is 'The present exchange rates, as their sources published them.';
+
+create or replace view published.revision as
+ SELECT r.number AS revision,
+    ((s.epoch || r.commit_id) || '.'::text) || r.number AS name,
+    r.committed_at AS recorded_at
+   FROM revision r
+     CROSS JOIN service s;
+
+comment on column published.revision.name is 'The revision as the API writes it in $metadata.revision and in options.revision';
+
+comment on column published.revision.recorded_at is 'Time of the commit; grows strictly';
+
+comment on column published.revision.revision is 'Number, as in the other views and for point_asof';
+
+comment on view published.revision is 'The commits of data. Each has a number one greater than that of the commit before it.';
+
+create or replace view published.change as
+ SELECT c.first_seq + change.place AS number,
+    ((s.epoch || r.commit_id) || '.'::text) || (c.first_seq + change.place) AS seq,
+    r.committed_at AS recorded_at,
+    change.operation,
+    m.slug AS market,
+    p.code,
+    change.date,
+    c.revision,
+    change.before_low,
+    change.before_mid,
+    change.before_high,
+    change.before_published_at,
+    change.before_corrections,
+    change.after_low,
+    change.after_mid,
+    change.after_high,
+    change.after_published_at,
+    change.after_corrections,
+    change.before_name,
+    change.after_name
+   FROM change_segment c
+     JOIN revision r ON r.number = c.revision
+     JOIN market m ON m.id = c.market_id
+     JOIN ( SELECT price.id,
+            price.market_id,
+            price.code,
+            price.currency_id,
+            price.unit_id
+           FROM price
+        UNION ALL
+         SELECT h.id,
+            h.market_id,
+            h.code,
+            h.currency_id,
+            h.unit_id
+           FROM price_history h
+          WHERE NOT (EXISTS ( SELECT
+                   FROM price
+                  WHERE price.id = h.id)) AND h.revision = (( SELECT max(newest.revision) AS max
+                   FROM price_history newest
+                  WHERE newest.id = h.id))) p ON p.id = c.price_id
+     CROSS JOIN service s
+     CROSS JOIN LATERAL ( SELECT 0::bigint AS place,
+            NULL::date AS date,
+                CASE
+                    WHEN became.name IS NULL THEN 'withdrawn'::text
+                    WHEN was.name IS NULL THEN 'price-added'::text
+                    ELSE 'price-changed'::text
+                END AS operation,
+            NULL::numeric AS before_low,
+            NULL::numeric AS before_mid,
+            NULL::numeric AS before_high,
+            NULL::timestamp with time zone AS before_published_at,
+            NULL::integer AS before_corrections,
+            NULL::numeric AS after_low,
+            NULL::numeric AS after_mid,
+            NULL::numeric AS after_high,
+            NULL::timestamp with time zone AS after_published_at,
+            NULL::integer AS after_corrections,
+            was.name AS before_name,
+            became.name AS after_name
+           FROM ( VALUES (1)) one
+             LEFT JOIN ( SELECT price.name
+                   FROM price
+                  WHERE price.id = c.price_id AND price.revision = c.revision
+                UNION ALL
+                 SELECT price_history.name
+                   FROM price_history
+                  WHERE price_history.id = c.price_id AND price_history.revision = c.revision) became ON true
+             LEFT JOIN ( SELECT price_history.name
+                   FROM price_history
+                  WHERE price_history.id = c.price_id AND price_history.revision_to = c.revision) was ON true
+          WHERE c.price_changes = 1
+        UNION ALL
+         SELECT c.price_changes + row_number() OVER (ORDER BY (COALESCE(became.date, was.date))) - 1,
+            COALESCE(became.date, was.date) AS "coalesce",
+                CASE
+                    WHEN became.date IS NULL THEN 'withdrawn'::text
+                    WHEN was.date IS NULL THEN 'published'::text
+                    ELSE 'corrected'::text
+                END AS "case",
+            was.low AS before_low,
+            was.mid AS before_mid,
+            was.high AS before_high,
+            was.published_at AS before_published_at,
+            was.corrections AS before_corrections,
+            became.low AS after_low,
+            became.mid AS after_mid,
+            became.high AS after_high,
+            became.published_at AS after_published_at,
+            became.corrections AS after_corrections,
+            NULL::text AS before_name,
+            NULL::text AS after_name
+           FROM ( SELECT series.date,
+                    series.low,
+                    series.mid,
+                    series.high,
+                    series.published_at,
+                    series.corrections
+                   FROM series
+                  WHERE series.price_id = c.price_id AND series.date >= c.first_date AND series.date <= c.last_date AND series.revision = c.revision
+                UNION ALL
+                 SELECT series_history.date,
+                    series_history.low,
+                    series_history.mid,
+                    series_history.high,
+                    series_history.published_at,
+                    series_history.corrections
+                   FROM series_history
+                  WHERE series_history.price_id = c.price_id AND series_history.date >= c.first_date AND series_history.date <= c.last_date AND series_history.revision = c.revision) became
+             FULL JOIN ( SELECT series_history.date,
+                    series_history.low,
+                    series_history.mid,
+                    series_history.high,
+                    series_history.published_at,
+                    series_history.corrections
+                   FROM series_history
+                  WHERE series_history.price_id = c.price_id AND series_history.revision_to = c.revision AND series_history.date >= c.first_date AND series_history.date <= c.last_date) was ON was.date = became.date) change;
+
+comment on column published.change.after_corrections is 'Number of corrections after the change';
+
+comment on column published.change.after_high is 'High end of the point after the change, or null';
+
+comment on column published.change.after_low is 'Low end of the point after the change, or null';
+
+comment on column published.change.after_mid is 'Mid of the point after the change; null if there was none';
+
+comment on column published.change.after_name is 'Name of the price after a change of its attributes; null for a point';
+
+comment on column published.change.after_published_at is 'Publication of the value after the change';
+
+comment on column published.change.before_corrections is 'Number of corrections before the change';
+
+comment on column published.change.before_high is 'High end of the point before the change, or null';
+
+comment on column published.change.before_low is 'Low end of the point before the change, or null';
+
+comment on column published.change.before_mid is 'Mid of the point before the change; null if there was none';
+
+comment on column published.change.before_name is 'Name of the price before a change of its attributes; null for a point';
+
+comment on column published.change.before_published_at is 'Publication of the value before the change';
+
+comment on column published.change.code is 'Code of the price, unique over all markets';
+
+comment on column published.change.date is 'Day of the point; null for a change of the price itself';
+
+comment on column published.change.market is 'Slug of the market';
+
+comment on column published.change.number is 'Place in the feed, growing by one without a gap';
+
+comment on column published.change.operation is 'price-added, price-changed, published, corrected or withdrawn';
+
+comment on column published.change.recorded_at is 'Time of the commit';
+
+comment on column published.change.revision is 'Revision that made the change';
+
+comment on column published.change.seq is 'The position as the API writes it: a value of after in GET /v3/changes';
+
+comment on view published.change is 'The change feed: a row for each new, corrected or withdrawn point, and each change of a price.';

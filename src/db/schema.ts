@@ -173,6 +173,8 @@ interface KeyAudit {
   id: Generated<string>;
   at: string;
   actor: string;
+  /** Login of the session, by default; null in rows from before the column. */
+  account: Generated<string | null>;
   action: string;
   public_id: string;
   before: unknown;

@@ -13,6 +13,9 @@ export const PERIODS = ['week', 'month', 'quarter', 'year'];
 /** Comparisons of prices in a chart. */
 export const COMPARISONS = ['spread', 'ratio', 'year'];
 
+/** Spans of the corrections of all prices. */
+export const SPANS = ['visit', 'week', 'month'];
+
 /** The view without any choice. */
 export const EMPTY = {
   market: null,
@@ -27,17 +30,22 @@ export const EMPTY = {
   rates: null,
   asOf: null,
   compare: null,
+  corrections: null,
   index: false,
   log: false,
   bands: true,
 };
 
-/** The kind of a view: the record of one price, chosen prices, a market, or all markets. */
-export function kindOf({ code, prices, market }) {
+/** The kind of a view: the record of one price, chosen prices, corrections, a market, or all. */
+export function kindOf({ code, prices, corrections, market }) {
   if (code !== null) return 'record';
   if (prices.length > 0) return 'prices';
+  if (corrections !== null) return 'corrections';
   return market === null ? 'overview' : 'market';
 }
+
+/** Members of a view that a link has as they are, in their order. */
+const TEXTS = 'from to currency unit average rates asOf compare corrections'.split(' ');
 
 /** The link to a view, from `#` on. */
 export function linkTo(view) {
@@ -49,8 +57,7 @@ export function linkTo(view) {
   for (const [name, values] of Object.entries(view.filters)) {
     for (const each of values) set(name, each);
   }
-  for (const name of ['from', 'to', 'currency', 'unit', 'average', 'rates', 'asOf', 'compare'])
-    set(name, view[name]);
+  for (const name of TEXTS) set(name, view[name]);
   set('index', view.index && '1');
   set('log', view.log && '1');
   if (!view.bands) set('bands', '0');
@@ -73,6 +80,7 @@ const SINGLE = {
     (value) => COMPARISONS.includes(value),
     `a comparison is one of ${COMPARISONS.join(', ')}`,
   ],
+  corrections: [(value) => SPANS.includes(value), `a span is one of ${SPANS.join(', ')}`],
   index: [isFlag, 'it is 1 or 0'],
   log: [isFlag, 'it is 1 or 0'],
   bands: [isFlag, 'it is 1 or 0'],

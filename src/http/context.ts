@@ -115,6 +115,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Required: a route without it cannot be registered. */
     access?: Access;
+    /** True for the one address that calendar tokens open. */
+    takesCalendarToken?: boolean;
     /** True for a long poll: it takes no place of the gate. */
     isWaiting?: (request: FastifyRequest) => boolean;
     /** True for a health route, which is never rejected under load. */

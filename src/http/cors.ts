@@ -36,6 +36,7 @@ const EXPOSED = [
   'www-authenticate',
   'x-api-key-expires',
   'x-data-revision',
+  'x-has-more',
   'x-min-revision-unknown',
   'x-next-cursor',
   'x-next-seq',

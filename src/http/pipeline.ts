@@ -161,7 +161,7 @@ async function addHooks(app: FastifyInstance, steps: HookOptions): Promise<void>
   app.addHook('preValidation', requireBody); // 400
   app.addHook('preHandler', checkMinRevision(steps.minRevision)); // 400 503
   if (origins.size > 0) varyByOrigin(app);
-  if (config.BASIC_AUTH === 'on') app.addHook('onSend', basicChallenge);
+  app.addHook('onSend', basicChallenge(config.BASIC_AUTH === 'on'));
   app.addHook('onSend', (request, reply, payload, done) => {
     const { context } = request;
     recordStreamError(request, payload);

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from '@prometheus-io/client';
 import type { Client } from '../db/client.ts';
 import { instantOf } from '../db/instant.ts';
@@ -14,6 +15,27 @@ interface MetricSources {
   /** The price book and the kept answers; both null if they are disabled. */
   readonly book: BookStatus | null;
   readonly answers: AnswersStatus | null;
+  readonly watch: WatchStatus;
+}
+
+/** Late prices, newest days, and loads. */
+interface WatchStatus {
+  refresh(): Promise<void>;
+  late(): readonly {
+    readonly market: string;
+    readonly by: string;
+    readonly prices: number;
+  }[];
+  observations(): readonly {
+    readonly market: string;
+    readonly frequency: string;
+    readonly day: string;
+  }[];
+  loads(): readonly {
+    readonly format: string;
+    readonly outcome: string;
+    readonly batches: number;
+  }[];
 }
 
 /** The counts of the price book. */
@@ -186,6 +208,60 @@ function freshness(registry: Registry, { health }: Client): void {
   );
 }
 
+/** Longest wait of a scrape for newer prices. */
+const REFRESH_MS_MAX = 1_000;
+
+const daySeconds = (day: string): number => secondsOf(`${day}T00:00:00Z`);
+
+/** Prices that are late, the newest days, and the loads of the ledger. */
+function lateness(registry: Registry, { watch, client: { health } }: MetricSources): void {
+  new Gauge({
+    name: 'prices_late',
+    help: 'Prices that are late: by their calendar, or without one by their frequency',
+    labelNames: ['market', 'by'],
+    registers: [registry],
+    async collect() {
+      // While the database is away, the last known prices are judged.
+      await Promise.race([watch.refresh(), pause(REFRESH_MS_MAX, undefined, { ref: false })]);
+      this.reset();
+      for (const { market, by, prices } of watch.late()) this.set({ market, by }, prices);
+    },
+  });
+  new Gauge({
+    name: 'prices_latest_observation_timestamp_seconds',
+    help: 'Newest day with a value, at 00:00 UTC, of the prices of a market with one frequency',
+    labelNames: ['market', 'frequency'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { market, frequency, day } of watch.observations()) {
+        this.set({ market, frequency }, daySeconds(day));
+      }
+    },
+  });
+  new Counter({
+    name: 'prices_loads_total',
+    help: 'Batches of the ledger, by format and outcome: applied, unchanged, refused',
+    labelNames: ['format', 'outcome'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { format, outcome, batches } of watch.loads()) {
+        this.inc({ format, outcome }, batches);
+      }
+    },
+  });
+  labelled(
+    registry,
+    [
+      'latest_rate_timestamp_seconds',
+      'Newest day with a rate of the source, at 00:00 UTC',
+      'source',
+    ],
+    () => [...(health.cached()?.rateDays ?? [])].map(([slug, day]) => [slug, daySeconds(day)]),
+  );
+}
+
 function load(registry: Registry, { limits }: MetricSources): void {
   gauges(
     registry,
@@ -222,5 +298,6 @@ export function watchSources(registry: Registry, sources: MetricSources): void {
   database(registry, client);
   replication(registry, sources);
   freshness(registry, client);
+  lateness(registry, sources);
   load(registry, sources);
 }

@@ -1,13 +1,34 @@
 import type { Kysely } from 'kysely';
 import type { Logger } from 'pino';
 import { databaseAddressOf } from '../config/addresses.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
+import type { Client } from '../db/client.ts';
 import { databaseFailureOf } from '../db/failures.ts';
 import { accountOf, rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate/migrations.ts';
+import { clockFault } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
+import { sharedNextRun } from '../db/shared-work.ts';
 import { PROGRAM } from '../std/program.ts';
 import { sentenceOf } from './failure.ts';
+
+/**
+ * Refuses a pooler that shares the sessions of the server between clients.
+ * @param name the setting of the address
+ * @throws ConfigError, and the errors of the database
+ */
+export async function requireOwnSessions(
+  client: Pick<Client, 'poolsTransactions'>,
+  name: 'DATABASE_URL' | 'USAGE_DATABASE_URL',
+): Promise<void> {
+  if (!(await client.poolsTransactions())) return;
+  throw new ConfigError(
+    `${name}: a pooler before the database gives each transaction another session, as PgBouncer ` +
+      'does with pool_mode=transaction; settings of sessions and notifications would get lost: ' +
+      'set pool_mode=session, or use the address of PostgreSQL itself ' +
+      '(docs/managed-postgresql.md)',
+  );
+}
 
 /** Logs an error if FX_SOURCE names an unknown source of rates. */
 async function checkRateSource(
@@ -22,6 +43,24 @@ async function checkRateSource(
     `FX_SOURCE: there is no source of exchange rates ${FX_SOURCE}, only ${known.join(', ')}; ` +
       'no real rates are used until that source is loaded',
   );
+}
+
+/**
+ * Checks the clock of the database now and after each commit, and logs it once each time that it
+ * jumped back. Commits during a check are covered by the next one.
+ * @returns a function that ends this
+ */
+export function watchClock({ db, link }: Pick<Client, 'db' | 'link'>, logger: Logger): () => void {
+  let wasBehind = false;
+  const check = sharedNextRun(async () => {
+    const fault = await clockFault(db);
+    if (fault !== null && !wasBehind) logger.warn(fault);
+    wasBehind = fault !== null;
+  });
+  // The link logs an outage.
+  const checkNow = (): void => void check().catch(() => {});
+  checkNow();
+  return link.onCommit(checkNow);
 }
 
 /** Logs missing and excess rights of the account. Returns false if rights are missing. */

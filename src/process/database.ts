@@ -1,12 +1,13 @@
 import { resolve } from 'node:path';
 import pg from 'pg';
+import { driverAddress, tlsNotice } from '../config/addresses.ts';
 import { type Config, ConfigError } from '../config/config.ts';
-import { type Client, openClient } from '../db/client.ts';
+import { type Client, openClient, type ServerAddress } from '../db/client.ts';
 import type { EmbeddedOptions } from '../db/embedded/embedded.ts';
+import { passwordReader } from './environment.ts';
 
 /** The database that the settings name. */
-export interface ChosenDatabase {
-  readonly url: string;
+export interface ChosenDatabase extends ServerAddress {
   readonly isEmbedded: boolean;
   readonly notice: string | null;
   /** Releases an embedded server; the last process that releases it stops it. */
@@ -25,7 +26,8 @@ export async function chooseDatabase(
 ): Promise<ChosenDatabase> {
   if (config.DATABASE_URL !== undefined) {
     return {
-      url: config.DATABASE_URL,
+      url: driverAddress(config.DATABASE_URL, process.env),
+      password: passwordReader('main'),
       isEmbedded: false,
       notice: null,
       release: async () => {},
@@ -42,6 +44,18 @@ export async function chooseDatabase(
   return { url, isEmbedded: true, notice, release };
 }
 
+/** The server of USAGE_DATABASE_URL with its account; undefined if it is not set. */
+export function usageDatabase({ USAGE_DATABASE_URL: url }: Config): ServerAddress | undefined {
+  if (url === undefined) return undefined;
+  return { url: driverAddress(url, process.env), password: passwordReader('usage') };
+}
+
+/** A line for each address whose TLS mode the driver makes stricter. */
+export const tlsNotices = (config: Config): string[] =>
+  (['DATABASE_URL', 'USAGE_DATABASE_URL'] as const).flatMap(
+    (name) => tlsNotice(name, config[name] ?? '', process.env) ?? [],
+  );
+
 /** Names a database without secrets: `prices at db.example:5432`, or its folder if embedded. */
 export function databaseName({ url, isEmbedded }: ChosenDatabase, config: Config): string {
   if (isEmbedded) return `embedded in ${resolve(config.DATA_DIR)}`;
@@ -51,9 +65,10 @@ export function databaseName({ url, isEmbedded }: ChosenDatabase, config: Config
 }
 
 /** Opens a writing client without a statement timeout, for commands. */
-export function openWriter(url: string, config: Config): Client {
+export function openWriter({ url, password }: ServerAddress, config: Config): Client {
   return openClient({
     url,
+    password,
     connectionsMax: 2,
     acquireTimeoutMs: Math.max(10_000, config.DATABASE_ACQUIRE_TIMEOUT_MS),
     statementTimeoutMs: 0,

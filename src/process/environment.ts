@@ -3,7 +3,13 @@ import { existsSync } from 'node:fs';
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Config, configOf } from '../config/config.ts';
-import { misspeltSettings, misspeltText, secretsFromFiles } from '../config/environment.ts';
+import {
+  misspeltSettings,
+  misspeltText,
+  REREAD,
+  readSecret,
+  secretsFromFiles,
+} from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 
 /*
@@ -22,7 +28,7 @@ function settingsFolder(): string {
 /**
  * Reads the settings: environment variables, with the file `.env` as defaults. A DATA_DIR from that
  * file, or the default one, is relative to the folder of the file. Secrets from files become
- * environment variables, because pg reads them there.
+ * environment variables. Files of passwords are only checked: `passwordReader` reads them.
  * @param isStrict true to reject variables whose names are similar to those of settings
  * @throws ConfigError with a line for each invalid variable
  */
@@ -36,6 +42,7 @@ export function readConfig(isStrict = false): Config {
   }
   const { secrets, faults } = secretsFromFiles(process.env);
   for (const [name, secret] of secrets) {
+    if (REREAD.includes(name)) continue;
     process.env[name] = secret;
     // Empty instead of deleted: reading `.env` again would set a deleted variable.
     process.env[`${name}_FILE`] = '';
@@ -52,6 +59,23 @@ export const readCommandConfig = (): Config => readConfig(true);
 
 /** True if the environment has a value for a setting. */
 export const isSet = (name: keyof Config): boolean => (process.env[name] ?? '') !== '';
+
+/** The password of one account, or a function that reads it from its file. */
+function passwordOf(name: string): (() => string) | undefined {
+  const { [name]: password, [`${name}_FILE`]: file } = process.env;
+  if (file) return () => readSecret(`${name}_FILE`, file);
+  return password ? () => password : undefined;
+}
+
+/**
+ * A function that returns the password of an account for one connection. It reads the file again
+ * each time, so that a changed password, or a token of some minutes, needs no restart. Undefined if
+ * no password is set: the driver then takes that of the address.
+ * @param account `usage` for the account of USAGE_DATABASE_URL, which shares the password of
+ *   DATABASE_URL unless it has its own
+ */
+export const passwordReader = (account: 'main' | 'usage'): (() => string) | undefined =>
+  (account === 'usage' ? passwordOf('USAGE_PGPASSWORD') : undefined) ?? passwordOf('PGPASSWORD');
 
 /** True if a setting defines the keys of tokens. */
 const hasTokenSetting = (config: Config): boolean =>

@@ -15,6 +15,23 @@ const UNREACHABLE = /^(ECONN|EAI_|ENOTFOUND|EHOST|ENET|ETIMEDOUT|28|3D000|53300|
 
 const NO_PASSWORD = 'a password is required: add it to the address, or set PGPASSWORD';
 
+/** Messages of a failed login, each with what an operator can do. */
+const HINTS: readonly (readonly [message: RegExp, hint: string])[] = [
+  [
+    /self-signed certificate|first certificate|issuer certificate/,
+    'no known CA has signed the certificate of the server: name the file of the CA, by ' +
+      'sslrootcert=<file> in the address or PGSSLROOTCERT',
+  ],
+  [/no encryption/, 'the server wants TLS: add sslmode=verify-full to the address'],
+];
+
+/** The reason of a failed login, with a hint. */
+function loginText(plain: string): string {
+  if (/client password must be/.test(plain)) return NO_PASSWORD;
+  const [, hint] = HINTS.find(([message]) => message.test(plain)) ?? [];
+  return hint === undefined ? plain : `${plain}; ${hint}`;
+}
+
 /** Describes an error in one line, without secrets and without a stack. */
 export function sentenceOf(error: unknown): string {
   const { code = '', message, errors, path } = error as PostgresError;
@@ -28,7 +45,7 @@ export function sentenceOf(error: unknown): string {
     const where = url
       ? `DATABASE_URL: cannot use ${databaseAddressOf(url) ?? 'the database'}`
       : 'cannot use the database';
-    return `${where} (${/client password must be/.test(plain) ? NO_PASSWORD : plain})`;
+    return `${where} (${loginText(plain)})`;
   }
   if (path && ['ENOENT', 'EACCES', 'EISDIR'].includes(code)) {
     const why = {
@@ -52,8 +69,9 @@ export function sentenceOf(error: unknown): string {
   }
   if (code === '42501') {
     return (
-      `${plain}: the account of DATABASE_URL may not do this; use the account for this task, ` +
-      `which this command creates: ${PROGRAM} db roles`
+      `${plain}: the account of DATABASE_URL may not do this; name the account for this task in ` +
+      'DATABASE_URL: prices_loader loads and withdraws, prices_keys makes keys, prices_migrator ' +
+      `migrates, prices_service reads; ${PROGRAM} db roles makes them and grants their rights`
     );
   }
   return plain;

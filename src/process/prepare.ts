@@ -1,13 +1,13 @@
 import { createKey, revokeKey } from '../auth/keys/keys.ts';
 import { ALL_MARKETS } from '../catalog/scopes.ts';
 import type { Config } from '../config/config.ts';
-import type { Client } from '../db/client.ts';
+import type { Client, ServerAddress } from '../db/client.ts';
 import { migrateUp } from '../db/migrate/migrate.ts';
 import { isAhead } from '../db/migrate/migrations.ts';
 import { applyRoles, type Login, ROLE_PREFIX, roleName } from '../db/migrate/roles.ts';
 import { examplePrice, lacksSamples, seed } from '../db/seed/seed.ts';
 import type { BannerData } from './banner.ts';
-import { type ChosenDatabase, chooseDatabase, openWriter } from './database.ts';
+import { type ChosenDatabase, chooseDatabase, openWriter, usageDatabase } from './database.ts';
 import { isSet, ownSecret, withDevelopmentSecret } from './environment.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
@@ -48,9 +48,10 @@ async function renewDemoKey({ db }: Client): Promise<DemoKey> {
 /** A database that is ready for the service, and the settings to use with it. */
 interface Prepared {
   readonly config: Config;
-  /** Address with the account of the service, which only reads. */
-  readonly url: string;
-  readonly usageUrl: string | undefined;
+  /** The server with the account of the service, which only reads. */
+  readonly database: ServerAddress;
+  /** The primary with the account for usage data. */
+  readonly usageDatabase: ServerAddress | undefined;
   /** Data for the banner; null if the database is not embedded. */
   readonly bannerData: Pick<BannerData, 'example' | 'notice'> | null;
   /** Creates the demo key of a service that listens. */
@@ -70,7 +71,7 @@ async function withWriter<T>(
   config: Config,
   work: (client: Client) => Promise<T>,
 ): Promise<T> {
-  const writer = openWriter(chosen.url, config);
+  const writer = openWriter(chosen, config);
   try {
     return await work(writer);
   } finally {
@@ -140,13 +141,20 @@ export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<P
     await withWriter(chosen, config, revoke).catch(() => {});
   });
   if (!chosen.isEmbedded) {
-    const usageUrl = config.USAGE_DATABASE_URL;
-    return { config, url: chosen.url, usageUrl, bannerData: null, createDemoKey, release };
+    const shared = { config, bannerData: null, createDemoKey, release };
+    return { ...shared, database: chosen, usageDatabase: usageDatabase(config) };
   }
   const { url, usageUrl, example } = await withWriter(chosen, config, (writer) =>
     fillEmbedded(writer, chosen.url, config.DATA_DIR),
   );
   lifecycle.throwIfShuttingDown();
   const bannerData = { example, notice: chosen.notice };
-  return { config, url, usageUrl, bannerData, createDemoKey, release };
+  return {
+    config,
+    database: { url },
+    usageDatabase: { url: usageUrl },
+    bannerData,
+    createDemoKey,
+    release,
+  };
 }

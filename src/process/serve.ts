@@ -3,12 +3,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
-import type { Config } from '../config/config.ts';
-import { type Client, openClient } from '../db/client.ts';
+import { type Config, ConfigError } from '../config/config.ts';
+import { type Client, openClient, type ServerAddress } from '../db/client.ts';
 import type { LinkOptions } from '../db/link/link.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { addressOf } from './banner.ts';
-import { checkDatabase } from './check-database.ts';
+import { checkDatabase, requireOwnSessions, watchClock } from './check-database.ts';
 import { sentenceOf } from './failure.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { listenError } from './ports.ts';
@@ -55,34 +55,41 @@ async function listen(app: FastifyInstance, config: Config): Promise<number> {
 const logConnectionLoss = (logger: Logger) => (error: Error) =>
   logger.debug({ err: error }, 'a connection to the database was lost');
 
-/** Logs the start and the end of each outage once. */
+/**
+ * Logs the start and the end of each outage once. A first connection that takes a moment is none: a
+ * service that starts is busy itself.
+ */
 const logOutage =
-  (logger: Logger): NonNullable<LinkOptions['onChange']> =>
+  (logger: Logger, hasAnswered: () => boolean): NonNullable<LinkOptions['onChange']> =>
   (state, before, error) => {
     if (state === 'down') {
       logger.error(`${sentenceOf(error)}; every answer is 503 until that is fixed`);
-    } else if (state === 'up') {
-      const wasLong = before === 'down';
-      logger.info(`the database ${wasLong ? 'answers again' : 'was unavailable briefly'}`);
+    } else if (state === 'up' && before === 'down') {
+      logger.info('the database answers again');
+    } else if (state === 'up' && hasAnswered()) {
+      logger.info('the database was unavailable briefly');
     }
   };
 
 /** Opens the read-only connections of requests. */
-const openReader = ({ url, config, logger }: ServeOptions): Client =>
-  openClient({
-    url,
+function openReader({ database, config, logger }: ServeOptions): Client {
+  const client: Client = openClient({
+    url: database.url,
+    password: database.password,
     connectionsMax: config.DATABASE_CONNECTIONS_MAX,
     acquireTimeoutMs: config.DATABASE_ACQUIRE_TIMEOUT_MS,
     waitMs: config.WAITING_MS_MAX,
     waitingMax: config.WAITING_MAX,
     silenceMs: config.DATABASE_SILENCE_MS,
     awayMs: config.DATABASE_AWAY_MS_MAX,
-    onChange: logOutage(logger),
+    onChange: logOutage(logger, () => client.link.hasAnswered),
     statementTimeoutMs: config.DATABASE_STATEMENT_TIMEOUT_MS,
     readOnly: true,
     applicationName: 'commodity-prices',
     onError: logConnectionLoss(logger),
   });
+  return client;
+}
 
 /**
  * Connections to the primary: one to query it, and one for usage data, whose commits may wait for a
@@ -91,9 +98,10 @@ const openReader = ({ url, config, logger }: ServeOptions): Client =>
 const USAGE_CONNECTIONS = 2;
 
 /** Opens separate connections to the primary, so that requests can use their whole pool. */
-const openUsage = (url: string, logger: Logger): Client =>
+const openUsage = ({ url, password }: ServerAddress, logger: Logger): Client =>
   openClient({
     url,
+    password,
     connectionsMax: USAGE_CONNECTIONS,
     acquireTimeoutMs: 5_000,
     statementTimeoutMs: 5_000,
@@ -104,20 +112,42 @@ const openUsage = (url: string, logger: Logger): Client =>
 
 interface ServeOptions {
   readonly config: Config;
-  /** Address with the reading account. */
-  readonly url: string;
-  /** Address with the account for usage data. */
-  readonly usageUrl: string | undefined;
+  /** The server with the reading account. */
+  readonly database: ServerAddress;
+  /** The primary with the account for usage data. */
+  readonly usageDatabase: ServerAddress | undefined;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
+  /** Called if the service listens, and then finds that it cannot use the database for good. */
+  readonly onRefusal: (error: ConfigError) => void;
+}
+
+/** Checks the addresses and the database once. A database that is away is logged by the link. */
+async function checkOnce(
+  { config, logger, onRefusal }: ServeOptions,
+  client: Client,
+  usage: Client | null,
+): Promise<void> {
+  await client.link.firstCheck;
+  try {
+    await requireOwnSessions(client, 'DATABASE_URL');
+    if (usage !== null) await requireOwnSessions(usage, 'USAGE_DATABASE_URL');
+  } catch (error) {
+    if (error instanceof ConfigError) {
+      onRefusal(error);
+      return;
+    }
+  }
+  await checkDatabase(client.db, config, logger);
+  watchClock(client, logger);
 }
 
 /** Starts the service on a database. Returns its address; the lifecycle stops it. */
 export async function serve(options: ServeOptions, lifecycle: Lifecycle): Promise<string> {
-  const { config, usageUrl, logger, metrics } = options;
+  const { config, usageDatabase, logger, metrics } = options;
   const client = openReader(options);
   lifecycle.onShutdown(() => client.close());
-  const usage = usageUrl === undefined ? null : openUsage(usageUrl, logger);
+  const usage = usageDatabase === undefined ? null : openUsage(usageDatabase, logger);
   if (usage) lifecycle.onShutdown(() => usage.close());
   const usagePool = usage?.pool;
   const app = await buildApp({ config, client, usagePool, logger, metrics });
@@ -128,6 +158,6 @@ export async function serve(options: ServeOptions, lifecycle: Lifecycle): Promis
   lifecycle.throwIfShuttingDown();
   const port = await listen(app, config);
   // The service starts even if the database is unusable, because the fault may be temporary.
-  void client.link.firstCheck.then(() => checkDatabase(client.db, config, logger));
+  void checkOnce(options, client, usage);
   return addressOf(config.HOST, port);
 }

@@ -8,6 +8,8 @@ export const EXIT = {
   refused: 3,
   /** Timeout for a lock of another session; nothing was written, so a retry is safe. */
   locked: 4,
+  /** Some rows were rejected by --rejects; the others were loaded. */
+  rejects: 6,
 } as const;
 
 /** An error that a command reports in one line, without a stack, and with its own exit code. */

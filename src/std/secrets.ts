@@ -1,5 +1,5 @@
 /** A word that begins like an API key, well-formed or not. */
-const KEY = /cps_(?:live|test)_[^\s/"]+/g;
+const KEY = /cps_(?:live|test|cal)_[^\s/"]+/g;
 
 /**
  * Three parts separated by dots: a token if one of them is the base64url of a JSON object. The

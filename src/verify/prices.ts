@@ -27,6 +27,8 @@ const IDENTITY: Readonly<Record<string, readonly string[]>> = {
   dimension_value: ['uuid', 'kind', 'slug'],
   product: ['uuid', 'market_id', 'slug'],
   price: ['market_id', 'code', 'price_type', 'currency_id', 'unit_id'],
+  holiday_list: ['slug'],
+  calendar: ['slug'],
 };
 
 /** The text columns with the columns of their match keys, by table. */

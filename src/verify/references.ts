@@ -8,6 +8,8 @@ const PAST_CURRENCY: ForeignKey = ['currency_id', 'currency', 'currency_history'
 const BATCH: ForeignKey = ['batch_id', 'load_batch'];
 const PRICE: ForeignKey = ['price_id', 'price', 'price_history'];
 
+const HOLIDAYS: ForeignKey = ['holiday_list_id', 'holiday_list', 'holiday_list_history'];
+
 const DIMENSION_COLUMNS = [
   'price_category_id',
   'frequency_id',
@@ -29,6 +31,12 @@ const REFERENCES: Readonly<Record<string, readonly ForeignKey[]>> = {
   series: [['price_id', 'price'], BATCH],
   fx_rate: [BATCH],
   load_coverage: [PAST_CURRENCY, PRICE],
+  holiday_list: [BATCH],
+  holiday_list_history: [BATCH],
+  calendar: [BATCH],
+  calendar_history: [HOLIDAYS, BATCH],
+  price_calendar: [BATCH],
+  price_calendar_history: [PRICE, ['calendar_id', 'calendar', 'calendar_history'], BATCH],
   product_history: [['market_id', 'market']],
   price_history: PRICE_REFERENCES,
   series_history: [PRICE, BATCH],

@@ -38,6 +38,11 @@ const SCOPES: Readonly<Record<string, readonly [column: string, scope: string, j
     `join ${ANY_PRICE} p on p.id = v.price_id join market m on m.id = p.market_id`,
   ],
   fx_rate: ['source', `'fx:' || v.source`, ''],
+  price_calendar: [
+    'price_id',
+    'm.slug',
+    `join ${ANY_PRICE} p on p.id = v.price_id join market m on m.id = p.market_id`,
+  ],
 };
 
 /** The revisions of a versioned table with their scopes. */
@@ -51,7 +56,15 @@ const scopesOf = ({ table }: Versioned): string => {
     union select ${column}, revision_to from ${table}_history) as v ${joined}`;
 };
 
-const ALL_SCOPES = VERSIONED.map(scopesOf).join(' union ');
+/** The calendars of prices are reference data, too. */
+const CALENDARS = `
+  select 'reference' as scope, v.revision
+  from (
+    select revision from price_calendar
+    union select revision from price_calendar_history
+    union select revision_to from price_calendar_history) as v`;
+
+const ALL_SCOPES = [...VERSIONED.map(scopesOf), CALENDARS].join(' union ');
 
 /** Changed points by revision and price: a version begins, or ends without a successor. */
 const POINTS = `

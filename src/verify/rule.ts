@@ -35,6 +35,9 @@ export const VERSIONED: readonly Versioned[] = [
   byId('price', true),
   { table: 'series', key: ['price_id', 'date'], mayBeRestored: true },
   { table: 'fx_rate', key: ['source', 'currency_id', 'date'], mayBeRestored: true },
+  byId('holiday_list', true),
+  byId('calendar', true),
+  { table: 'price_calendar', key: ['price_id'], mayBeRestored: true },
 ];
 
 /** Subquery for the current and past rows of a versioned table, with the column `table`. */

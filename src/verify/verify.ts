@@ -1,11 +1,13 @@
 import type pg from 'pg';
 import type { Client } from '../db/client.ts';
 import { liftLimits, withSession } from '../db/connection.ts';
-import { newestRevision, wireText } from '../db/revisions.ts';
+import { clockLines, newestRevision, readClockHistory, wireText } from '../db/revisions.ts';
 import { BATCH_RULES } from './batches.ts';
+import { CALENDAR_RULES } from './calendars.ts';
 import { PRICE_RULES } from './prices.ts';
 import { REFERENCE_RULES } from './references.ts';
 import { REVISION_RULES } from './revisions.ts';
+import { accountPrefix, RIGHT_RULES } from './rights.ts';
 import type { BrokenRow, Rule } from './rule.ts';
 import { SCHEMA_RULES } from './schema.ts';
 
@@ -17,14 +19,20 @@ import { SCHEMA_RULES } from './schema.ts';
 /** All rules, in the order of their checks. */
 export const RULES: readonly Rule[] = [
   ...SCHEMA_RULES,
+  ...RIGHT_RULES,
   ...REFERENCE_RULES,
   ...PRICE_RULES,
+  ...CALENDAR_RULES,
   ...REVISION_RULES,
   ...BATCH_RULES,
 ];
 
 /** Most reported rows of a broken rule; all are counted. */
 const SHOWN_MAX = 20;
+
+const NO_ACCOUNTS =
+  'no account of db roles has rights on this database, as after a restore without accounts or ' +
+  'rights; a service with an account of its own needs db roles first';
 
 /** The result of a checked rule. */
 export interface Finding {
@@ -40,6 +48,8 @@ export interface Finding {
 export interface Verification {
   /** The newest revision, in the wire format. */
   readonly revision: string;
+  /** Lines about what no rule forbids: a clock that jumped back, and missing accounts. */
+  readonly notices: readonly string[];
   readonly rules: readonly Finding[];
 }
 
@@ -89,6 +99,8 @@ export const verify = (
     await driver.query(`set local work_mem = '128MB'`);
     const { epoch, revision } = await newestRevision(db);
     const findings = await checkRules(driver, rules, onProgress);
+    const notices = clockLines(await readClockHistory(db));
+    if ((await accountPrefix(driver)) === null) notices.push(NO_ACCOUNTS);
     await driver.query('commit');
-    return { revision: wireText(epoch, revision), rules: findings };
+    return { revision: wireText(epoch, revision), notices, rules: findings };
   });

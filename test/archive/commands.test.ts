@@ -39,6 +39,9 @@ t.test('an export and an import by command, with a report', async (t) => {
     stdout: /^Imported \d+ tables, [\d,]+ rows, [\d.]+ MB \(cobalt, nickel; revision \w+\.3\)\.\n/,
     stderr: /^Database: .+\n\d+ % · checking [\w.]+ · [\d.]+ MB of [\d.]+ MB/,
   });
+  const wire = await target.pool.query('select revision_text(3) as revision');
+  t.match(taken.stdout, `revision ${wire.rows[0].revision})`, 'as every other command prints it');
+  t.equal(report.revision, wire.rows[0].revision);
   const { rows } = await target.pool.query('select count(*)::integer as count from series');
   t.equal(rows[0].count, report.tables.series);
   const again = await prices(t, into, 'db', 'import', folder, '--json');

@@ -161,6 +161,12 @@ const STATEMENTS: readonly string[] = [
     where id = (select price_category_id from price where id = ${PRICE})`,
   "update currency set symbol = symbol || '*' where iso = 'USD'",
   "update unit_of_measure set symbol = symbol || '*' where slug = 'kilogram'",
+  // Calendars: when prices are due, and which follows which.
+  `update holiday_list set days = '[{"date": "2026-07-01", "name": "A holiday"}]'
+    where id = (select id from holiday_list order by md5(slug || $1) limit 1)`,
+  `update calendar set due_time = '12:34', policy = 'nearest'
+    where id = (select calendar_id from price_calendar where price_id = ${PRICE})`,
+  `delete from price_calendar where price_id = ${PRICE}`,
   // Rates.
   `update fx_rate set rate = trim_scale(rate + 0.0001) where source = 'SAMPLE'
     and date in (select date from fx_rate where source = 'SAMPLE'

@@ -183,7 +183,10 @@ t.test('a database in which nothing ever changed has a beginning', async (t) => 
   const { rows } = await database.pool.query('select epoch from service');
   const start = `${rows[0].epoch}.0`;
   const { status, json, headers } = await get(service);
-  t.same([status, json], [200, { $metadata: { nextSeq: start }, data: [] }]);
+  t.same(
+    [status, json],
+    [200, { $metadata: { nextSeq: start, hasMore: false, warnings: [] }, data: [] }],
+  );
   t.equal(headers['x-next-seq'], start);
   t.equal((await get(service, {}, LINES)).text, '');
   await writeMinimalData(database.pool);
@@ -197,6 +200,7 @@ t.test('JSON and NDJSON have the same changes, and both forbid caching', async (
     ['application/json;q=0.5, application/x-ndjson', 'application/x-ndjson; charset=utf-8'],
     ['application/*', 'application/json; charset=utf-8'],
     ['*/*', 'application/json; charset=utf-8'],
+    ['text/csv', 'text/csv; charset=utf-8; header=present'],
     ['', 'application/json; charset=utf-8'],
     ['application/x-ndjson;q=0.2, application/json', 'application/json; charset=utf-8'],
   ];
@@ -216,10 +220,10 @@ t.test('JSON and NDJSON have the same changes, and both forbid caching', async (
       data,
     );
   }
-  for (const accept of ['text/csv', 'application/x-ndjson;q=0', 'application/x-ndjson;q=1.2.3']) {
+  for (const accept of ['text/html', 'application/x-ndjson;q=0', 'application/x-ndjson;q=1.2.3']) {
     const { status, json } = await get(service, {}, { accept });
     t.same([status, json.code], [406, 'not_acceptable'], accept);
-    t.match(json.detail, 'application/json or application/x-ndjson');
+    t.match(json.detail, 'application/json, application/x-ndjson or text/csv');
   }
 });
 

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { readPage } from '../../src/prices/changes/page.ts';
+import { type ChangesRequest, readPage } from '../../src/prices/changes/page.ts';
 import { referenceReader } from '../../src/prices/market/references.ts';
 import { BULK_MARKET, fill } from '../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
@@ -38,9 +38,17 @@ async function history(test: Pick<typeof t, 'teardown'>): Promise<TestDatabase> 
       );
     }
   }
+  await inRevision(
+    pool,
+    `update series set mid = 99, low = null, high = null, corrections = 1
+      where date = '2024-01-02' and price_id = (select id from price where code = 'BULK-00007')`,
+  );
   await pool.query('vacuum analyze');
   return database;
 }
+
+/** The members of a request for changes of all prices and kinds. */
+const ALL = { readableMarkets: [], codes: null, operations: null, form: 'json' } as const;
 
 /** The position of a change on the wire. */
 async function positionOf({ pool }: TestDatabase, change: number): Promise<string> {
@@ -63,7 +71,7 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
     const reads = Object.create(client.reads, { db: { value: () => db } });
     const sources = { reads, references: referenceReader(1) };
     const { result, scanned } = await scannedIn(['series', 'change_segment'], () =>
-      readPage(sources, { markets: [market], after: position, limit }),
+      readPage(sources, { ...ALL, markets: [market], start: { after: position }, limit }),
     );
     const { changes, next } = result;
     return { changes, next: Number(next.split('.')[1]), scanned };
@@ -85,7 +93,7 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
 
   const rare = await page('copper', 0, 1_000);
   t.equal(rare.changes.length, 1 + DAYS / 5);
-  t.equal(rare.next, loaded + 1 + DAYS * PRICES + DAYS / 5);
+  t.equal(rare.next, loaded + 1 + DAYS * PRICES + DAYS / 5 + 1, 'behind the correction too');
   t.equal(rare.scanned.series, DAYS / 5, 'of a market among others: its own points');
   t.ok(rare.scanned.change_segment < 20, `${rare.scanned.change_segment} segments`);
 
@@ -98,4 +106,72 @@ t.test('a page scans what it shows, however long the history is', async (t) => {
   const old = await page('copper', `revision:${rows[0].text}`, 1);
   t.equal(old.changes.length, 1);
   t.ok(old.scanned.change_segment < 10, `${old.scanned.change_segment} segments after a revision`);
+});
+
+t.test('a page of some kinds or prices scans their changes only', async (t) => {
+  const database = await history(t);
+  const { client, pool } = database;
+  const { db, scannedIn } = explainedReads(pool);
+  const loaded = PRICES * (POINTS + 1);
+  const segments = PRICES * (DAYS + 1) + DAYS / 5 + 2;
+  const filtered = async (filters: Partial<ChangesRequest>, limit: number) => {
+    const reads = Object.create(client.reads, { db: { value: () => db } });
+    const sources = { reads, references: referenceReader(1) };
+    const markets = [BULK_MARKET.slug, 'copper'];
+    const request = { ...ALL, start: { after: await positionOf(database, loaded) }, ...filters };
+    const { result, scanned } = await scannedIn(
+      ['series', 'series_history', 'change_segment'],
+      () => readPage(sources, { ...request, markets, limit }),
+    );
+    return { ...result, scanned };
+  };
+
+  const corrected = await filtered({ operations: ['corrected'] }, 1_000);
+  t.equal(corrected.changes.length, 1, 'one correction after all publications');
+  t.equal(corrected.hasMore, false);
+  t.equal(corrected.scanned.series, 1, 'only the points of its own segment');
+  t.ok(corrected.scanned.change_segment <= segments + 60, 'each segment once');
+
+  const some = await filtered({ codes: ['BULK-00001', 'bulk-00002', 'C-1'] }, 10);
+  t.equal(some.changes.length, 10);
+  t.ok(
+    some.scanned.change_segment < 100,
+    `${some.scanned.change_segment} segments of three prices`,
+  );
+});
+
+t.test('a page of rare changes reads a bounded part of the feed, and says so', async (t) => {
+  const database = await testDatabase(t);
+  const { client, pool } = database;
+  await fill(database, { prices: 11_000, points: 1 });
+  for (let day = 1; day <= 10; day += 1) {
+    await inRevision(
+      pool,
+      `insert into series (price_id, date, mid, published_at)
+        select id, date '2024-01-01' + ${day}, ${day}, '2024-03-01Z' from price`,
+    );
+  }
+  await inRevision(
+    pool,
+    `delete from series where date = '2024-01-02'
+      and price_id = (select id from price where code = 'BULK-00007')`,
+  );
+  await pool.query('vacuum analyze');
+  const { db, scannedIn } = explainedReads(pool);
+  const reads = Object.create(client.reads, { db: { value: () => db } });
+  const sources = { reads, references: referenceReader(1) };
+  const page = (start: ChangesRequest['start']) =>
+    scannedIn(['series', 'series_history', 'change_segment'], () =>
+      readPage(sources, {
+        ...{ ...ALL, markets: [BULK_MARKET.slug], start, limit: 10 },
+        operations: ['withdrawn', 'corrected'],
+      }),
+    );
+  // Starts after the segments of the first load, which all have a change of the price itself.
+  const first = await page({ after: await positionOf(database, 22_000) });
+  t.same([first.result.changes.length, first.result.hasMore], [0, true]);
+  t.ok(first.scanned.change_segment < 101_000, `${first.scanned.change_segment} segments`);
+  t.ok(first.scanned.series <= 10, 'no points of segments without a superseded value');
+  const second = await page({ after: first.result.next });
+  t.same([second.result.changes.length, second.result.hasMore], [1, false]);
 });

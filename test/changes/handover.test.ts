@@ -91,7 +91,10 @@ t.test('latest is an empty page with the position behind all changes', async (t)
   const { next, reply } = await page(service);
   for (const query of [{}, { market: 'copper' }, { limit: 1 }]) {
     const { status, json, headers } = await get(service, { after: 'latest', ...query });
-    t.same([status, json], [200, { $metadata: { nextSeq: next }, data: [] }]);
+    t.same(
+      [status, json],
+      [200, { $metadata: { nextSeq: next, hasMore: false, warnings: [] }, data: [] }],
+    );
     t.match(headers, {
       'x-next-seq': next,
       'x-data-revision': reply.headers['x-data-revision'],

@@ -46,7 +46,7 @@ t.test('a query that breaks a rule is refused with all that is wrong', async (t)
     [`after=${next}&after=${next}`, '?after too_many_items'],
     ['after=%zz', '?after invalid_format'],
     ['after=zzzzzz.1&limit=0', '?limit out_of_range'],
-    ['since=5', '?since unknown_field'],
+    ['sinc=5', '?sinc unknown_field'],
     ['markets=nickel', '?markets unknown_field'],
     ['afer=1&wait=99&limit=x', '?afer unknown_field', '?limit wrong_type', '?wait out_of_range'],
     ['__proto__=1', '?__proto__ unknown_field'],
@@ -73,4 +73,45 @@ t.test('a query that breaks a rule is refused with all that is wrong', async (t)
   t.equal(await detailOf('market=gold'), `Must be one of ${SLUGS}`);
   t.equal(await detailOf('limit=ten'), 'Must be an integer');
   t.equal(await detailOf('limit=1&limit=2'), 'Give limit once');
+});
+
+t.test('an instant, a code or a kind that breaks a rule is refused with its place', async (t) => {
+  const { service } = await published(t, 17, 1);
+  const cases: [query: string, ...places: string[]][] = [
+    ['since=5', '?since invalid_format'],
+    ['since=', '?since invalid_format'],
+    ['since=2026-03-05', '?since invalid_format'],
+    ['since=2026-03-05T18:00:00', '?since invalid_format'],
+    ['since=2026-03-05T18:00:00+01:00', '?since invalid_format'],
+    ['since=2026-02-30T18:00:00Z', '?since invalid_format'],
+    ['since=2026-03-05T25:00:00Z', '?since invalid_format'],
+    [`since=2026-03-05T18:00:00.${'0'.repeat(64)}Z`, '?since too_long'],
+    ['since=2199-03-05T18:00:00Z', '?since out_of_range'],
+    ['since=9999-12-31T23:59:59Z', '?since out_of_range'],
+    ['since=2026-03-05T18:00:00Z&since=2026-03-05T18:00:00Z', '?since too_many_items'],
+    [`since=2026-03-05T18:00:00Z&after=abcd.1`, '?since unknown_field'],
+    ['since=2026-03-05T18:00:00Z&after=latest', '?since unknown_field'],
+    ['since=now&limit=0', '?limit out_of_range', '?since invalid_format'],
+    ['operations=corrected&operations=deleted', '?operations/1 out_of_range'],
+    ['operations=Corrected', '?operations/0 out_of_range'],
+    ['operations=', '?operations/0 out_of_range'],
+    ['operations=corrected,withdrawn', '?operations/0 out_of_range'],
+    ['operation=corrected', '?operation unknown_field'],
+    [
+      Array.from({ length: 6 }, () => 'operations=corrected').join('&'),
+      '?operations too_many_items',
+    ],
+    ['codes=', '?codes/0 invalid_format'],
+    ['codes=%00', '?codes/0 invalid_characters'],
+    [`codes=${'x'.repeat(129)}`, '?codes/0 too_long'],
+    [Array.from({ length: 501 }, () => 'codes=a').join('&'), '?codes too_many_items'],
+    ['code=CP-NI-0001', '?code unknown_field'],
+  ];
+  for (const [query, ...places] of cases) {
+    const answer = await service.request({ method: 'GET', url: `/v3/changes?${query}` });
+    const [status, ...found] = refusal(answer);
+    t.same([status, ...found.toSorted()], [400, ...places], query.slice(0, 80));
+  }
+  const future = await get(service, { since: '2199-03-05T18:00:00Z' });
+  t.equal(future.json.errors[0].detail, 'Must not lie in the future');
 });

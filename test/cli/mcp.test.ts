@@ -324,6 +324,22 @@ t.test('changes have the digits of the feed', async (t) => {
   t.match(rest.data.error, { status: 400, code: 'unknown_revision' });
 });
 
+t.test('changes are found by instant, code and kind, and unknown codes are named', async (t) => {
+  const some = { market: 'nickel', since: '2026-01-01T00:00:00+01:00', codes: ['x-1'] };
+  const { data } = await ask('get_changes', { ...some, operations: ['published'] });
+  t.same(
+    data.changes.map(({ code, date }: { code: string; date: string }) => `${code} ${date}`),
+    ['X-1 2026-01-02', 'X-1 2026-01-05', 'X-1 2026-01-06'],
+  );
+  t.same(data.notes, ['These are all changes up to now.']);
+  const first = await ask('get_changes', { ...some, operations: ['published'], limit: 1 });
+  t.match(first.data.notes, [/More changes may follow/]);
+  const none = await ask('get_changes', { ...some, codes: ['X-9'] });
+  t.match(none.data, { changes: [], notes: [/"X-9" matches nothing/, /all changes/] });
+  const wrong = await ask('get_changes', { ...some, operations: ['deleted'] });
+  t.ok(JSON.stringify(wrong).includes('operations'));
+});
+
 /** Prices that take turns under one code, each in another currency and unit, and one beside it. */
 async function withTurns(pool: TestDatabase['pool']): Promise<void> {
   const turns = [

@@ -132,6 +132,8 @@ t.test('every list of the service has a call, with the records of its answer', a
     '/v3/prices/nickel/filters': 'cp.filters("nickel")',
     '/v3/prices/nickel?includeSeries=true': 'cp.prices("nickel")',
     '/v3/changes?limit=2': 'cp.changes(limit=2)',
+    '/v3/calendar?market=nickel&from=2026-06-01&to=2026-06-30':
+      'cp.calendar(market="nickel", date_from="2026-06-01", date_to="2026-06-30")',
   };
   const open = Object.keys(paths).filter(
     (path) =>

@@ -190,6 +190,7 @@ t.test('every operation that reads data has a call, with the content of its answ
     getCurrencies: whole('/v3/reference/currencies', client.currencies()),
     getUnits: whole('/v3/reference/units', client.units()),
     getRates: whole(`/v3/reference/rates?${new URLSearchParams(range)}`, client.rates(range)),
+    getCalendar: whole('/v3/calendar?market=nickel', client.calendar({ market: ['nickel'] })),
     searchPrices: whole('/v3/search?q=nickel&limit=2', client.search('nickel', { limit: 2 })),
     getNickelFilters: whole('/v3/prices/nickel/filters', client.filters('nickel')),
     getNickelPrices: whole('/v3/prices/nickel?includeSeries=true', client.prices('nickel')),
@@ -201,9 +202,10 @@ t.test('every operation that reads data has a call, with the content of its answ
     const { json } = await service.request({ method: 'GET', url: path });
     const { $metadata: metadata, data } = json;
     const listing = { data, metadata, revision: metadata?.revision };
-    const { nextSeq } = metadata ?? {};
+    const { nextSeq, hasMore, warnings } = metadata ?? {};
     const { revision } = (await call) as { revision: string };
-    const content = nextSeq ? { data, nextSeq, revision } : metadata ? listing : (data ?? json);
+    const page = { data, nextSeq, hasMore, revision, warnings };
+    const content = nextSeq ? page : metadata ? listing : (data ?? json);
     t.same(await call, content, id);
     if (data) t.ok(Object.keys(data).length > 0, id);
   }

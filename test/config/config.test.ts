@@ -29,6 +29,14 @@ t.test('.env.example documents every setting with its default, and no other', as
   for (const name of SECRETS) t.match(text, new RegExp(`^# ${name}_FILE=`, 'm'));
 });
 
+t.test('.env.example begins with the fifteen settings that most installations set', async (t) => {
+  const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8');
+  const [first = '', rarely = ''] = text.split('\n# ===== Rarely\n');
+  const named = (part: string): number => part.match(/^#[A-Z][A-Z0-9_]*=/gm)?.length ?? 0;
+  t.equal(named(first), 15);
+  t.equal(named(first) + named(rarely), Object.keys(SETTINGS).length);
+});
+
 t.test('a secret may come from a file, whose faults name the variable', async (t) => {
   const folder = await makeFolder();
   t.teardown(folder.remove);

@@ -70,7 +70,7 @@ t.test('a connection that breaks during a statement fails the statement alone', 
 t.test('a connection to a server that fell silent is closed without its goodbye', async (t) => {
   const { url } = await seededDatabase(t);
   const proxy = await tcpProxyTo(t, url);
-  const client = new SocketClient({ connectionString: proxy.url });
+  const client = new SocketClient({ connectionString: proxy.url, settings: {} });
   await client.connect();
   proxy.freeze();
   let isEnded = false;

@@ -2,6 +2,7 @@ import t from 'tap';
 import { columnName, DIMENSIONS } from '../../src/catalog/dimensions.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { type ContentHash, contentHash } from '../../src/db/content-hash.ts';
+import { CALENDARS, loadCalendarText } from '../ingest/calendar/support.ts';
 import {
   CORRECTING,
   describePrices,
@@ -74,6 +75,9 @@ const CHANGES: Readonly<Record<string, string>> = {
   "update dimension_value set name = 'other' where slug = 'gabon'": 'reference',
   [`update fx_rate set rate = 1.5 ${RATE}`]: 'fx:FED',
   [`delete from fx_rate ${RATE}`]: 'fx:FED',
+  "update calendar set due_time = '17:00'": 'reference',
+  "update holiday_list set known_until = '2027-12-31'": 'reference',
+  'delete from price_calendar': 'aluminium',
 };
 
 t.test('every visible change changes the hash, of its own part alone', async (t) => {
@@ -83,6 +87,8 @@ t.test('every visible change changes the hash, of its own part alone', async (t)
   await loadText(t, client, 'csv', points('XX-1,2020-01-31,9,10,11,', 'XX-1,2020-02-29,,10,,'));
   const rates = 'Date,Canada\n2020-01-30,1.32\n2020-01-31,1.33\n';
   t.equal((await loadText(t, client, 'fed', rates)).status, 'applied');
+  const calendars = CALENDARS.replace('  xx-2: weekly\n', '');
+  t.equal((await loadCalendarText(t, client, calendars)).status, 'applied');
   const changed = watch(database);
   await changed();
   for (const [statement, part] of Object.entries(CHANGES)) {

@@ -25,6 +25,12 @@ t.test('run on an empty database it makes the same schema, and describes all of 
         and relname !~ '^(kysely_migration|migration_file)' and obj_description(oid) is null
     union all
     select oid::regprocedure::text from pg_proc
-      where pronamespace = 'public'::regnamespace and obj_description(oid) is null`);
-  t.same(rows, [], 'each table and function has a comment');
+      where pronamespace in ('public'::regnamespace, 'published'::regnamespace)
+        and obj_description(oid) is null
+    union all
+    select format('%s %s', attrelid::regclass, attname) from pg_attribute
+      join pg_class on pg_class.oid = attrelid
+      where relnamespace = 'published'::regnamespace and attnum > 0
+        and (col_description(attrelid, attnum) is null or obj_description(attrelid) is null)`);
+  t.same(rows, [], 'each table and function has a comment, and each column of a view');
 });

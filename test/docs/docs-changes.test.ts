@@ -32,7 +32,7 @@ t.test('the page shows a rejected position as the service would send it', async 
 });
 
 t.test('the page lists every member of the query, and every operation', async (t) => {
-  const limits = { limit: 1, limitMax: 1, waitMaxSeconds: 1 };
+  const limits = { limit: 1, limitMax: 1, waitMaxSeconds: 1, codesMax: 1, itemLengthMax: 1 };
   t.same(wordsUnder('| Query | |'), Object.keys(changeQuery(limits).properties));
   const operations = wordsUnder('| `operation` | `date` | `before` | `after` |');
   t.same([...new Set(operations)], [...OPERATIONS]);

@@ -149,7 +149,7 @@ const CODE: ReadonlySet<string> = new Set(
 /** Names of PostgreSQL, Compose, DuckDB and OpenTelemetry that only pages use. */
 const FOREIGN = new Set([
   ...['failed_count', 'last_archived_time', 'pg_stat_archiver', 'pg_upgrade', 'pg_wal'],
-  ...['pg_dump', 'pg_restore'],
+  ...['pg_dump', 'pg_restore', 'pool_mode', 'default_pool_size'],
   ...['force_download', 'parentbased_traceidratio', 'recovery_target_time', 'stop_grace_period'],
 ]);
 
@@ -169,6 +169,7 @@ t.test('every name with underscores, such as an error code, exists in the code',
 
 t.test('every setting that is named exists', async (t) => {
   // Settings of the tests, of the clients and of the tools around the service.
+  const compose = ['USAGE_PASSWORD'];
   const others =
     /^(TEST_DATABASE_URL|DOCKER_HOST|SERVICE_KEY|(NODE|OTEL|POSTGRES|COMMODITY_PRICES)_[A-Z_]+)$/;
   // Settings of Node and Python, which the clients obey.
@@ -178,6 +179,7 @@ t.test('every setting that is named exists', async (t) => {
     word in SETTINGS ||
     files.has(word) ||
     others.test(word) ||
+    compose.includes(word) ||
     (path.startsWith('docs/recipes/') && network.includes(word)) ||
     // Constants of the code, and a variable of Compose.
     (path === 'CONTRIBUTING.md' && CODE.has(word)) ||

@@ -119,6 +119,53 @@ t.test('the wide CSV names currency and unit of each column, over several market
   t.same(written.sort(), shown.map((cells) => cells.join(' ')).sort());
 });
 
+t.test('a workbook is the answer of the service, one for each market', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show(`${VIEW}&price=copper/CP-CU-0001`);
+  for (const form of ['whole', 'short', 'wide']) {
+    await page.getByLabel('Columns').selectOption(form);
+    const files: Download[] = [];
+    page.on('download', (file) => files.push(file));
+    await page.getByRole('button', { name: 'Excel', exact: true }).click();
+    await page.getByText('Saved 2 workbooks').waitFor();
+    const names = files.map((file) => file.suggestedFilename());
+    t.same(names, ['CP-NI-0001_CP-NI-0003.xlsx', 'CP-CU-0001.xlsx']);
+    page.removeAllListeners('download');
+    await addressShown(page);
+    for (const [at, market] of ['nickel', 'copper'].entries()) {
+      await page.getByLabel('Request of the market').selectOption(market);
+      const address = (await addressShown(page)).replace('format=csv', 'format=xlsx');
+      const bytes = await readFile(`${await files[at]?.path()}`);
+      t.equal(bytes.subarray(0, 2).toString(), 'PK', 'an archive');
+      t.ok(bytes.equals(await csvOf(address)), `${form}, ${market}`);
+    }
+    await page.getByRole('button', { name: 'Copy link' }).click();
+    await page.getByText('Saved 2 workbooks').waitFor({ state: 'detached' });
+  }
+});
+
+t.test('a CSV with semicolons has decimal commas, in every form', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show(VIEW);
+  const textOf = async (button: string): Promise<string> =>
+    readFile(await (await saved(page, button)).path(), 'utf8');
+  for (const form of ['whole', 'short']) {
+    await page.getByLabel('Columns').selectOption(form);
+    const address = (await addressShown(page)).replace(
+      'format=csv',
+      'format=csv&csvDialect=semicolon',
+    );
+    t.equal(await textOf('CSV with semicolons'), (await csvOf(address)).toString(), form);
+  }
+  await page.getByLabel('Columns').selectOption('wide');
+  const plain = await textOf('CSV');
+  t.match(plain, /,\d+\.\d+/);
+  t.equal(
+    await textOf('CSV with semicolons'),
+    plain.replaceAll(',', ';').replace(/(?<=;\d+)\.(?=\d)/g, ','),
+  );
+});
+
 t.test('the shown request has the numbers of the table', async (t) => {
   const { page, show } = await explorer.open(t);
   await show('price=nickel/CP-NI-0001&from=2026-06-01');

@@ -23,6 +23,7 @@ const MEMBERS = [
   'assessmentLaunchedAt',
   'lastAssessedAt',
   'latestPublishedAt',
+  'nextExpectedAt',
   'product',
   'priceCategory',
   'frequency',

@@ -54,6 +54,7 @@ const LARGE = [
   '/v3/prices',
   '/v3/search?q=lithium',
   '/v3/changes?limit=50',
+  '/v3/calendar?format=ics',
   '/v3/reference/currencies',
   '/v3/reference/units',
   '/v3/reference/rates?base=EUR&quote=USD',

@@ -53,6 +53,7 @@ const ROUTES = [
   '/v3/prices/nickel/filters',
   '/v3/search?q=nickel',
   '/v3/changes?market=nickel',
+  '/v3/calendar?market=nickel',
   '/v3/reference/currencies',
   '/v3/prices/nickel',
 ];

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { previewLines } from '../../src/cli/load/report.ts';
 import type { LoadPreview } from '../../src/ingest/load/request.ts';
 import {
   CORRECTING,
@@ -188,4 +189,24 @@ t.test('rates are previewed by currency', async (t) => {
   const { preview } = await loadFile(client, 'ecb', file, { dryRun: true });
   t.ok((preview?.newValues.values ?? 0) > 0);
   t.ok(preview?.newValues.shown.every(({ code }) => /^[A-Z]{3}$/.test(code)));
+});
+
+t.test('a person sees every correction before it is made, with --all', async (t) => {
+  const { client } = await loadingDatabase(t);
+  await describePrices(client, 'A');
+  const days = Array.from({ length: 1_200 }, (_, at) =>
+    new Date(Date.UTC(2020, 0, 1 + at)).toISOString().slice(0, 10),
+  );
+  const of = (mid: string): string => points(...days.map((day) => `A,${day},,${mid},,`));
+  await loadText(t, client, 'csv', of('10'));
+  const dryRun = { ...CORRECTING, dryRun: true } as const;
+  const { preview } = await loadText(t, client, 'csv', of('11'), { ...dryRun, previewAll: true });
+  if (preview === null) throw new Error('the load has no preview');
+  const shown = (isWhole: boolean): string[] =>
+    previewLines(preview, isWhole).filter((line) => / 10 → 11$/.test(line));
+  t.equal(shown(true).length, 1_200);
+  t.equal(shown(false).length, 10);
+  t.match(previewLines(preview).at(-1), '  and 1,190 more; --all shows them');
+  const few = await loadText(t, client, 'csv', of('11'), dryRun);
+  t.match(few.preview?.corrections, { total: 1_200, shown: { length: 1_000 } });
 });

@@ -28,7 +28,11 @@ const OWN: readonly string[] = [
 ];
 
 /** Parameters that show a form only: they exclude others, or are of another format or answer. */
-const FORMS = ['codes', ...OPTION_NAMES.filter((name) => optionOf(name).sample !== undefined)];
+const FORMS = [
+  'codes',
+  'since',
+  ...OPTION_NAMES.filter((name) => optionOf(name).sample !== undefined),
+];
 
 interface Parameter {
   readonly name: string;

@@ -78,7 +78,7 @@ t.test('the document has version, server and full paths', async (t) => {
     ),
     ...['/v3/prices', '/v3/prices/health', '/health', '/live', '/ready'].map((at) => `get ${at}`),
     ...['currencies', 'units', 'rates'].map((name) => `get /v3/reference/${name}`),
-    ...['/v3/changes', '/v3/search', '/v3/me'].map((at) => `get ${at}`),
+    ...['/v3/changes', '/v3/calendar', '/v3/search', '/v3/me'].map((at) => `get ${at}`),
     ...['/openapi.json', '/openapi.yaml', '/llms.txt'].map((at) => `get ${at}`),
   ];
   const heads = expected
@@ -104,6 +104,7 @@ t.test('every operation says which credentials and which scope open it', async (
   t.match(document.components.securitySchemes, {
     api_key: { type: 'apiKey', in: 'header', name: 'x-api-key' },
     bearerAuth: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+    calendar_token: { type: 'apiKey', in: 'query', name: 'token' },
   });
   const either = (scopes: string[]) => [{ api_key: scopes }, { bearerAuth: scopes }];
   for (const [path, , { security }] of operations) {
@@ -117,6 +118,10 @@ t.test('every operation says which credentials and which scope open it', async (
       const names = [...MARKETS.map((each) => each.slug), '*'];
       const anyOf = names.flatMap((name) => either([`prices:${name}`]));
       t.same(security, anyOf, path);
+    } else if (path === '/v3/calendar') {
+      const names = [...MARKETS.map((each) => each.slug), '*'];
+      const anyOf = names.flatMap((name) => either([`prices:${name}`]));
+      t.same(security, [...anyOf, { calendar_token: [] }], path);
     } else if (slug && slug !== 'health') t.same(security, either([`prices:${slug}`]), path);
     else t.same(security, [], path);
   }
@@ -131,6 +136,7 @@ t.test('every operation lists every status that it can answer', async (t) => {
       return `200 ${isTagged ? '304 ' : ''}4XX 5XX`;
     }
     if (method === 'post') return `200 ${secured} 403 413 415`;
+    if (path === '/v3/calendar') return `200 304 ${secured} 403`;
     if (path === '/v3/changes') return `200 204 ${secured} 403`;
     if (/^\/v3\/prices\/(?!health)/.test(path)) return `200 304 ${secured} 403`;
     if (/^\/v3\/(prices$|search$|reference\/)/.test(path)) return `200 304 ${secured}`;

@@ -28,6 +28,15 @@ select * from unit_of_measure_at($1::bigint)
   where require_commit($2::bigint, $3);
 select * from currency_at($1::bigint)
   where require_commit($2::bigint, $3);
+select id, slug, source, known_from as "from", known_until as until, days,
+  working_days as "workingDays", revision::float8 as revision from holiday_list_at($1::bigint)
+  where require_commit($2::bigint, $3);
+select id, slug, rule, due_time as at, zone, holiday_list_id as "listId", policy,
+  make_up_days as "makeUpDays", revision::float8 as revision from calendar_at($1::bigint)
+  where require_commit($2::bigint, $3);
+select price_id as "priceId", calendar_id as "calendarId",
+  revision::float8 as revision from price_calendar_at($1::bigint)
+  where require_commit($2::bigint, $3);
 
 -- prices, unfiltered
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_2($1::bigint) as price
@@ -313,8 +322,162 @@ select s.epoch, coalesce((select concat_ws('.', number, commit_id) from revision
   order by first_seq desc limit 1), 0)
   and coalesce((select revision from change_segment where first_seq > $4::bigint
   order by first_seq limit 1), 9223372036854775807)
-  and s.epoch || r.commit_id = $5) then $6::bigint end)::text as start
+  and s.epoch || r.commit_id = $5) then $6::bigint end)::text as start,
+  false as "isFuture"
   from service s;
+
+-- the position of an instant
+select s.epoch, coalesce((select concat_ws('.', number, commit_id) from revision
+  order by number desc limit 1), '0') as revision,
+  coalesce((select concat_ws('.', c.number, r.commit_id)
+  from (select first_seq + price_changes + points - 1 as number, revision
+  from change_segment where first_seq is not null order by first_seq desc limit 1) as c
+  join revision r on r.number = c.revision), '0') as number,
+  (select json_object_agg(slug, id) from market) as markets,
+  (coalesce((
+  select first_seq + price_changes + points - 1 from change_segment
+  where revision < coalesce((select number from revision
+  where committed_at >= $1::timestamptz order by committed_at limit 1),
+  9223372036854775807)
+  order by revision desc, price_id desc limit 1), 0))::text as start,
+  $2::timestamptz > greatest(
+  clock_timestamp(), (select committed_at from revision order by number desc limit 1)) as "isFuture"
+  from service s;
+
+-- prices of a request for changes
+with wanted as (select distinct key from unnest($1::text[]) as k (key))
+  select p.key, p.id, market.slug as market
+  from (
+  select key, id, market_id from wanted join price on code_key = key
+  union select key, id, market_id from wanted join price_history on code_key = key) as p
+  join market on market.id = p.market_id
+  order by p.id;
+
+-- changes of some prices
+with parts as materialized (select c.*, row_number() over (partition by c.price_id order by c.first_seq) as place
+  from unnest($1::integer[]) as wanted (id)
+  cross join lateral (select * from change_segment
+  where price_id = wanted.id and first_seq > $2::bigint and first_seq <= $3::bigint and revision >= coalesce((
+  select revision from change_segment where first_seq <= $4::bigint
+  order by first_seq desc limit 1), 0)
+  order by revision limit $5) as c),
+  bound as materialized (
+  select first_seq, concat_ws('.', first_seq + price_changes + points - 1, r.commit_id) as end
+  from parts join revision r on r.number = parts.revision
+  where place = $6 order by first_seq limit 1),
+  examined as (
+  (select c.revision, c.price_id, c.market_id, c.first_seq, c.price_changes, c.points,
+  c.first_date, c.last_date from change_segment c where first_seq <= $7::bigint
+  order by first_seq desc limit 1)
+  union all
+  select c.revision, c.price_id, c.market_id, c.first_seq, c.price_changes, c.points,
+  c.first_date, c.last_date from parts c
+  where c.first_seq <= coalesce((select first_seq from bound), $8::bigint)),
+  candidates as (
+  select c.*, c.first_seq + c.price_changes + c.points
+  - greatest(c.first_seq, $9::bigint + 1) as rest
+  from examined c
+  where c.price_id = any($10::integer[])
+  and c.first_seq + c.price_changes + c.points > $11::bigint + 1
+  and (true)),
+  counted as (
+  select *, sum(rest) over (order by first_seq) - rest as before from candidates)
+  select (select bound.end from bound) as end,
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id,
+  (
+  select code from price where id = c.price_id
+  union all select code from price_history where id = c.price_id
+  limit 1) as code,
+  c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
+  from (values (1)) as one
+  left join (counted c join revision r on r.number = c.revision and c.before < $12)
+  on true
+  where require_commit($13::bigint, $14)
+  order by c.first_seq;
+
+-- corrections of two markets
+with parts as materialized (select c.*, row_number() over (order by c.first_seq) as place
+  from (select * from change_segment where market_id = $1::smallint and first_seq > $2::bigint and first_seq <= $3::bigint
+  order by first_seq limit $4) as c union all select c.*, row_number() over (order by c.first_seq) as place
+  from (select * from change_segment where market_id = $5::smallint and first_seq > $6::bigint and first_seq <= $7::bigint
+  order by first_seq limit $8) as c),
+  bound as materialized (
+  select first_seq, concat_ws('.', first_seq + price_changes + points - 1, r.commit_id) as end
+  from parts join revision r on r.number = parts.revision
+  where place = $9 order by first_seq limit 1),
+  examined as (
+  (select c.revision, c.price_id, c.market_id, c.first_seq, c.price_changes, c.points,
+  c.first_date, c.last_date from change_segment c where first_seq <= $10::bigint
+  order by first_seq desc limit 1)
+  union all
+  select c.revision, c.price_id, c.market_id, c.first_seq, c.price_changes, c.points,
+  c.first_date, c.last_date from parts c
+  where c.first_seq <= coalesce((select first_seq from bound), $11::bigint)),
+  candidates as (
+  select c.*, c.first_seq + c.price_changes + c.points
+  - greatest(c.first_seq, $12::bigint + 1) as rest
+  from examined c
+  where c.market_id = any($13::smallint[])
+  and c.first_seq + c.price_changes + c.points > $14::bigint + 1
+  and ((c.points > 0 and (select true from series_history h
+  where h.price_id = c.price_id and h.revision_to = c.revision limit 1)))),
+  counted as (
+  select *, sum(rest) over (order by first_seq) - rest as before from candidates)
+  select (select bound.end from bound) as end,
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id,
+  (
+  select code from price where id = c.price_id
+  union all select code from price_history where id = c.price_id
+  limit 1) as code,
+  c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
+  from (values (1)) as one
+  left join (counted c join revision r on r.number = c.revision and c.before < $15)
+  on true
+  where require_commit($16::bigint, $17)
+  order by c.first_seq;
+
+-- every kind of change by its condition
+with parts as materialized (select c.*, row_number() over (order by c.first_seq) as place
+  from (select * from change_segment where market_id = $1::smallint and first_seq > $2::bigint and first_seq <= $3::bigint
+  order by first_seq limit $4) as c union all select c.*, row_number() over (order by c.first_seq) as place
+  from (select * from change_segment where market_id = $5::smallint and first_seq > $6::bigint and first_seq <= $7::bigint
+  order by first_seq limit $8) as c),
+  bound as materialized (
+  select first_seq, concat_ws('.', first_seq + price_changes + points - 1, r.commit_id) as end
+  from parts join revision r on r.number = parts.revision
+  where place = $9 order by first_seq limit 1),
+  examined as (
+  (select c.revision, c.price_id, c.market_id, c.first_seq, c.price_changes, c.points,
+  c.first_date, c.last_date from change_segment c where first_seq <= $10::bigint
+  order by first_seq desc limit 1)
+  union all
+  select c.revision, c.price_id, c.market_id, c.first_seq, c.price_changes, c.points,
+  c.first_date, c.last_date from parts c
+  where c.first_seq <= coalesce((select first_seq from bound), $11::bigint)),
+  candidates as (
+  select c.*, c.first_seq + c.price_changes + c.points
+  - greatest(c.first_seq, $12::bigint + 1) as rest
+  from examined c
+  where c.market_id = any($13::smallint[])
+  and c.first_seq + c.price_changes + c.points > $14::bigint + 1
+  and ((c.price_changes = 1) or (c.points > 0 and (select true from series_history h
+  where h.price_id = c.price_id and h.revision_to = c.revision limit 1)) or (c.points > (select count(*) from (
+  select from series_history h where h.price_id = c.price_id and h.revision_to = c.revision
+  limit c.points) as h)))),
+  counted as (
+  select *, sum(rest) over (order by first_seq) - rest as before from candidates)
+  select (select bound.end from bound) as end,
+  concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id, c.market_id,
+  (
+  select code from price where id = c.price_id
+  union all select code from price_history where id = c.price_id
+  limit 1) as code,
+  c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
+  from (values (1)) as one
+  left join (counted c join revision r on r.number = c.revision and c.before < $15)
+  on true
+  where require_commit($16::bigint, $17)
+  order by c.first_seq;
 
 -- changes of two markets
 with found as (

@@ -1,7 +1,11 @@
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
+import { roleName } from '../../src/db/migrate/roles.ts';
 import { administer, seededDatabase } from '../support/database/database.ts';
+import { roledDatabase } from '../support/database/roles.ts';
+import { startServiceProcess } from '../support/http/service-process.ts';
+import { until } from '../support/http/sockets.ts';
 import { prices } from '../support/process/programs.ts';
 import { makeFolder } from '../support/run/folders.ts';
 
@@ -57,3 +61,87 @@ t.test('a password that is set beside the address is taken as it is', async (t) 
     'commodity-prices: PGPASSWORD_FILE: set only one of PGPASSWORD_FILE, PGPASSWORD\n',
   );
 });
+
+/** An address without its password. */
+function withoutPassword(url: string): string {
+  const address = new URL(url);
+  address.password = '';
+  return address.href;
+}
+
+t.test(
+  'a service uses a changed password file for its next connection, without a restart',
+  async (t) => {
+    const database = await roledDatabase(t, { seeded: true });
+    const { prefix, pool, url } = database;
+    const folder = await makeFolder();
+    t.teardown(folder.remove);
+    const fileOf = (login: 'service' | 'usage'): string => join(folder.path, login);
+    /** Writes a file as Kubernetes does: the whole file takes the place of the one before. */
+    const putPassword = async (login: 'service' | 'usage', password: string): Promise<void> => {
+      await writeFile(`${fileOf(login)}.new`, `${password}\n`);
+      await rename(`${fileOf(login)}.new`, fileOf(login));
+    };
+    for (const login of ['service', 'usage'] as const) {
+      await putPassword(login, database.passwords.get(login) ?? '');
+    }
+    const service = await startServiceProcess(t, database, {
+      DATABASE_URL: withoutPassword(database.urlOf('service')),
+      USAGE_DATABASE_URL: withoutPassword(database.urlOf('usage')),
+      PGPASSWORD_FILE: fileOf('service'),
+      USAGE_PGPASSWORD_FILE: fileOf('usage'),
+    });
+    const ask = (query = '') =>
+      fetch(`http://127.0.0.1:${service.port}/v3/prices/nickel${query}`, {
+        headers: { 'x-api-key': service.key },
+      });
+    t.equal((await ask()).status, 200);
+    for (const login of ['service', 'usage'] as const) {
+      const password = `changed-${login}`;
+      await administer(url, `alter role "${roleName(prefix, login)}" password '${password}'`);
+      await putPassword(login, password);
+    }
+    // The server ends each session, as a failover does: all connections are made again.
+    const accounts = [roleName(prefix, 'service'), roleName(prefix, 'usage')];
+    const { rowCount } = await pool.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where usename = any($1)',
+      [accounts],
+    );
+    t.ok(Number(rowCount) > 0);
+    await until('requests are answered', async () => (await ask()).status === 200);
+    // The service writes the last use when it stops, over a connection of the other account.
+    service.running.child.kill('SIGTERM');
+    t.equal(await service.running.ended, 0);
+    const { rows } = await pool.query('select count(*)::integer as used from key_use');
+    t.same(rows, [{ used: 1 }]);
+    t.notMatch(service.running.stderr(), /password authentication failed|PASSWORD_FILE/);
+  },
+);
+
+t.test(
+  'without a file of its own, the account for the use of keys shares that of the service',
+  async (t) => {
+    const database = await roledDatabase(t, { seeded: true });
+    const { prefix, pool, url } = database;
+    const folder = await makeFolder();
+    t.teardown(folder.remove);
+    const path = join(folder.path, 'password');
+    await writeFile(path, 'shared-password');
+    for (const login of ['service', 'usage'] as const) {
+      await administer(url, `alter role "${roleName(prefix, login)}" password 'shared-password'`);
+    }
+    const service = await startServiceProcess(t, database, {
+      DATABASE_URL: withoutPassword(database.urlOf('service')),
+      USAGE_DATABASE_URL: withoutPassword(database.urlOf('usage')),
+      PGPASSWORD_FILE: path,
+    });
+    const { status } = await fetch(`http://127.0.0.1:${service.port}/v3/prices/nickel`, {
+      headers: { 'x-api-key': service.key },
+    });
+    t.equal(status, 200);
+    service.running.child.kill('SIGTERM');
+    await service.running.ended;
+    const { rows } = await pool.query('select count(*)::integer as used from key_use');
+    t.same(rows, [{ used: 1 }]);
+  },
+);

@@ -50,7 +50,8 @@ t.test('a Node that is too old is refused in one line, before anything runs on i
   };
   for (const version of ['20.19.5', '22.21.9']) {
     const why = `needs Node 22.22 or newer, and this is ${version}; npm ci installs one here`;
-    await t.rejects(on(version), { code: 2, stderr: `commodity-prices: ${why}\n` });
+    const other = 'and npm install --global node@22 works without development tools';
+    await t.rejects(on(version), { code: 2, stderr: `commodity-prices: ${why}, ${other}\n` });
   }
   for (const version of ['22.22.0', '24.0.0']) t.equal((await on(version)).stderr, '');
 });

@@ -6,10 +6,10 @@ import { dataFolder, prices, type Running, startService } from '../support/proce
 
 type Test = Parameters<typeof startService>[0];
 
-/** The startup log messages that name the database setting. */
+/** The startup log messages above `info`, one of which names the database setting. */
 async function saidOf(t: Test, url: string): Promise<string[]> {
   const service = startService(t, { DATABASE_URL: url });
-  await service.until('stderr', /DATABASE_URL/);
+  await service.until('stderr', /"level":[456]0,.*DATABASE_URL/);
   return saidBy(service);
 }
 

@@ -7,7 +7,7 @@ import { programOnPath } from '../support/process/browser.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../.ci/run', import.meta.url));
 
-const DEPLOYMENT = ['openssl', 'haproxy', 'promtool'];
+const DEPLOYMENT = ['openssl', 'haproxy', 'promtool', 'pgbouncer'];
 
 /** A stub of npm: the test is about the script, not about its commands. */
 const npm = (failing: string): string => `#!/bin/sh

@@ -50,23 +50,24 @@ t.test('each container reads only the secrets that it needs, and one writes them
     volumes.filter((each) => each.includes('-secret:')).map((each) => each.split(':')),
   ]) as [string, string[][]][];
   const cluster = ['replication', 'patroni', 'etcd'];
-  const all = ['database', 'service', 'keys', 'loader', 'grafana', ...cluster];
+  const accounts = ['service', 'usage', 'keys', 'loader'];
+  const all = ['database', ...accounts, 'grafana', ...cluster];
   const three = (name: string, of: readonly string[]) =>
     Object.fromEntries([1, 2, 3].map((at) => [`${name}${at}`, of]));
   const needed: Readonly<Record<string, readonly string[]>> = {
     secrets: all,
     database: ['database'],
-    setup: ['database', 'service', 'keys', 'loader'],
-    service: ['service'],
+    setup: ['database', ...accounts],
+    service: ['service', 'usage'],
     keys: ['keys'],
     load: ['loader'],
     grafana: ['grafana'],
-    'cluster-setup': ['database', 'service', 'keys', 'loader'],
+    'cluster-setup': ['database', ...accounts],
     'cluster-keys': ['keys'],
     'cluster-load': ['loader'],
     etcd: ['etcd'],
     ...three('postgres', ['database', ...cluster]),
-    ...three('node', ['service']),
+    ...three('node', ['service', 'usage']),
   };
   for (const [name, mounted] of secrets) {
     t.same(

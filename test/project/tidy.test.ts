@@ -14,28 +14,30 @@ const LAYERS: Readonly<Record<string, string>> = {
   errors: 'std',
   config: 'std',
   contract: 'catalog errors std',
+  calendar: 'std',
   // Without errors.ts: the edge maps a DatabaseFailure to an HTTP status.
-  db: 'catalog seeds migrations std',
+  db: 'calendar catalog seeds migrations std',
   auth: 'catalog db errors limits std',
   conversion: 'catalog std',
   limits: 'std',
   metrics: 'db errors limits',
-  prices: 'catalog contract conversion db errors std',
+  prices: 'calendar catalog contract conversion db errors std',
   book: 'catalog contract conversion db prices std',
-  ingest: 'catalog db errors std',
+  ingest: 'calendar catalog db errors std',
   archive: 'db std',
-  verify: 'catalog db',
+  verify: 'calendar catalog db',
   http: 'auth book catalog config contract db errors limits metrics prices std',
   'http/reply': 'book catalog contract db errors prices std',
-  'http/routes': 'auth catalog contract conversion db errors http http/reply limits prices std',
+  'http/routes':
+    'auth calendar catalog contract conversion db errors http http/reply limits prices std',
   app:
-    'book catalog config contract conversion db errors http http/reply http/routes limits ' +
-    'metrics prices std',
+    'book calendar catalog config contract conversion db errors http http/reply http/routes ' +
+    'limits metrics prices std',
   process: 'auth catalog config contract db errors ingest metrics prices app std limits',
   server: 'config metrics process std',
   cli:
-    'archive auth catalog config contract db errors ingest limits prices http/routes app server ' +
-    'process std verify',
+    'archive auth calendar catalog config contract db errors ingest limits prices http/routes ' +
+    'app server process std verify',
 };
 
 /** Folders that may import a package or use `process`. */

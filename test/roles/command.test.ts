@@ -43,7 +43,7 @@ t.test('the command makes the accounts, with passwords that it never shows', asy
     t.same(rows, [{ name: `${prefix}_${login}` }]);
   }
   const again = await prices(t, { DATABASE_URL: url }, 'db', 'roles', '--prefix', prefix, '--json');
-  t.match(JSON.parse(again.stdout), { accounts: { length: 5 }, passwordsSet: [] });
+  t.match(JSON.parse(again.stdout), { accounts: { length: 6 }, passwordsSet: [] });
   const { pool } = clientAs(t, addressAs(url, `${prefix}_service`, secrets.service));
   t.ok(await pool.query('select'), 'a password stays until another is set');
 });

@@ -5,6 +5,7 @@ import { roledDatabase } from '../support/database/roles.ts';
 
 /** The tables that loads write. Triggers and migrations write the others, if anything does. */
 const DATA = ['currency', 'dimension_value', 'fx_rate', 'price', 'product', 'series'];
+const CALENDARS = ['calendar', 'holiday_list', 'price_calendar'];
 const LEDGER = ['load_batch', 'load_coverage'];
 
 /** Every right to write, by account: tables, or `table.column` where it is not the whole table. */
@@ -12,13 +13,14 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
   // The migrator has no right of its own: it acts as the owner.
   migrator: {},
   loader: {
-    insert: [...DATA, ...LEDGER].sort(),
+    insert: [...DATA, ...CALENDARS, ...LEDGER].sort(),
     // The right to lock write_lock, which has no columns.
-    update: [...DATA, 'write_lock'],
-    delete: ['fx_rate', 'series'],
+    update: [...DATA, ...CALENDARS, 'write_lock'].sort(),
+    delete: ['fx_rate', 'series', ...CALENDARS].sort(),
   },
   usage: {},
   service: {},
+  reader: {},
   keys: {
     insert: [
       'api_key.concurrent',
@@ -132,6 +134,7 @@ t.test('keys and prices are read by those who need them', async (t) => {
     ],
     'the account for keys reads no price',
   );
+  t.equal(await read('reader'), undefined, 'the account for SQL reads no table');
 });
 
 t.test('functions with the rights of the owner are not executable by public', async (t) => {

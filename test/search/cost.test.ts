@@ -34,6 +34,7 @@ function generatedPrice({ name, prefix }: Market, number: number): FoundPrice {
     shortName: `${prefix} ${pick(words, seed >> 2).slice(0, 4)} ${number}`,
     lastAssessedAt: null,
     latestPublishedAt: null,
+    nextExpectedAt: null,
     product: { name: product, alias: `${prefix} ${number % 50}`, chemicalCode: `${prefix}SO4` },
     unitOfMeasure: { name: 'Tonne', symbol: 't' },
     currency: { name: 'US Dollar', iso: 'USD' },

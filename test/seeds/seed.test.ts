@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import t from 'tap';
+import { sampleCalendars } from '../../seeds/calendars.ts';
 import { SEARCH_ALIASES } from '../../seeds/reference/search-aliases.ts';
 import { VALUES } from '../../seeds/reference/values.ts';
 import { sampleMarkets } from '../../seeds/sample.ts';
@@ -21,7 +22,9 @@ const PRICE_COUNT = samples.length;
 const POINT_COUNT = samples.flatMap((each) => seriesOf(each)).length;
 const RATE_COUNT = 12_654;
 const CORRECTION_COUNT = 8;
-const ROW_COUNT = POINT_COUNT + RATE_COUNT;
+const { holidays, calendars, prices: followed } = await sampleCalendars();
+const CALENDAR_COUNT = holidays.size + calendars.size + followed.size;
+const ROW_COUNT = POINT_COUNT + RATE_COUNT + CALENDAR_COUNT;
 
 const TABLES = [
   'currency',
@@ -100,7 +103,12 @@ t.test('reference data alone brings no sample, in one revision', async (t) => {
     t.same(reference, { inserted: 0 });
     t.match(sample, { prices: PRICE_COUNT, rates: RATE_COUNT, corrected: CORRECTION_COUNT });
     t.same(
-      await rowsOf(db, "select revision::text from revision_scope where scope = 'reference'"),
+      await rowsOf(
+        db,
+        `select revision::text from product union select revision::text from currency
+          union select revision::text from dimension_value
+          union select revision::text from unit_of_measure`,
+      ),
       [{ revision: '1' }],
     );
   });
@@ -157,12 +165,13 @@ t.test(
       await rowsOf(
         db,
         `select revision::text, count(*) filter (where scope not like '%:%')::integer as markets,
-         string_agg(scope, ' ') filter (where scope in ('reference', 'fx:SAMPLE')) as others
+         string_agg(scope, ' ' order by scope collate "C")
+           filter (where scope in ('reference', 'fx:SAMPLE')) as others
        from revision_scope group by revision order by revision`,
       ),
       [
         { revision: '1', markets: 1, others: 'reference' },
-        { revision: '2', markets: MARKETS.length, others: 'fx:SAMPLE' },
+        { revision: '2', markets: MARKETS.length + 1, others: 'fx:SAMPLE reference' },
         { revision: '3', markets: 6, others: null },
       ],
     );
@@ -220,8 +229,9 @@ t.test('manual changes, corrections and removals stay, also with newer seeds', a
     db,
     'select rows, inserted, unchanged, outdated from load_batch',
   );
-  // Corrections of the seeds; one correction, one removed point, 5 of the removed price, 9 rates.
-  const outdated = CORRECTION_COUNT + 1 + 1 + 5 + 9;
+  // Corrections of the seeds; one correction, one removed point, 5 of the removed price and its
+  // calendar, 9 rates.
+  const outdated = CORRECTION_COUNT + 1 + 1 + 5 + 1 + 9;
   t.same(batch, {
     rows: `${ROW_COUNT}`,
     inserted: '0',

@@ -22,6 +22,7 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
       check (low <= mid and mid <= high and low <= high) not valid`,
   ),
   'an index that is gone': damage('in-force', 'drop index series_history_superseded'),
+  'a view that is gone': damage('in-force', 'drop view published.rate'),
   'an index that was left invalid': damage(
     'in-force',
     `update pg_index set indisvalid = false where indexrelid = 'load_batch_revision'::regclass`,
@@ -30,6 +31,10 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
     'in-force',
     'alter table series_history drop constraint series_low_mid_high',
   ),
+  'a view that everybody may read': damage(
+    'reader-confined',
+    'grant select on published.rate to public',
+  ),
   'a market that is not of the catalog': damage(
     'catalog-written',
     `insert into market (slug, name) values ('tin', 'Tin')`,
@@ -37,6 +42,11 @@ const SCHEMA: Readonly<Record<string, Damage>> = {
   'a scope of another market': damage(
     'catalog-written',
     `update access_scope set market_id = null where scope = 'prices:nickel'`,
+  ),
+  'an account without the others': damage(
+    'rights-granted',
+    'create role damaged_service',
+    'grant select on market to damaged_service',
   ),
   'ids that come again': damage('ids-unused', `alter table price alter id restart with 1`),
 };
@@ -115,11 +125,40 @@ const PRICES: Readonly<Record<string, Damage>> = {
   ),
 };
 
+const CALENDARS: Readonly<Record<string, Damage>> = {
+  'a time zone that there is not': damage(
+    'calendars-formed',
+    `update calendar set zone = 'Europe/Lundon'`,
+  ),
+  'a holiday on no day': damage(
+    'calendars-formed',
+    `update holiday_list set days = '[{"date": "2026-02-30", "name": "A day"}]'`,
+  ),
+  'a past calendar without its holiday list': damage(
+    'no-orphans',
+    `update calendar_history set holiday_list_id = 999`,
+  ),
+  'a calendar whose change no scope notes': damage(
+    'scopes-noted',
+    `delete from revision_scope where scope = 'reference'
+      and revision = (select revision from price_calendar limit 1)`,
+  ),
+  'a calendar that no batch added': damage(
+    ['batches-counted', 'no-orphans'],
+    'update price_calendar set batch_id = 999',
+  ),
+  'a calendar of another name': damage(
+    'identity-fixed',
+    `update calendar_history set slug = 'daily'`,
+  ),
+};
+
 /** All of it, by what is done. */
 export const DAMAGES: Readonly<Record<string, Damage>> = {
   ...SCHEMA,
   ...VALUES,
   ...PRICES,
+  ...CALENDARS,
   ...PAST,
   ...LEDGERS,
 };

@@ -3,6 +3,7 @@ import { createKey, revokeKey } from '../../src/auth/keys/keys.ts';
 import type { Client } from '../../src/db/client.ts';
 import { withdraw } from '../../src/ingest/ledger/withdraw.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
+import { CALENDARS, loadCalendarText } from '../ingest/calendar/support.ts';
 import {
   CORRECTING,
   describePayable,
@@ -45,6 +46,12 @@ export async function storedWorld(test: Test): Promise<TestDatabase> {
   await loadText(test, client, 'csv', points('XX-1,2020-02-29,,10.75,,'));
   await loadText(test, client, 'ecb', RATES);
   await loadText(test, client, 'ecb', CORRECTED_RATES, CORRECTING);
+  await loadCalendarText(test, client, CALENDARS);
+  await loadCalendarText(
+    test,
+    client,
+    CALENDARS.replace('16:00', '17:00').replace('xx-2: weekly', 'xx-2: none'),
+  );
   await inRevision(pool, `update price set name = 'Renamed' where code = 'XX-2'`);
   await inRevision(pool, `update product set alias = 'Renamed' where name = 'Bauxite'`);
   await inRevision(pool, `update product set alias = 'Again' where name = 'Bauxite'`);

@@ -66,7 +66,9 @@ export function checkText(field: string, text: string): void {
 /** Rejects whole keys: a secret must not appear in an error message or a statement. */
 export function checkId(id: string): void {
   if (!/^[0-9A-Za-z]{10}$/.test(id)) {
-    throw new KeyError('a key is named by its public id, the 10 characters after cps_live_');
+    throw new KeyError(
+      'a key is named by its public id, the 10 characters after cps_live_ or cps_cal_',
+    );
   }
 }
 
@@ -120,6 +122,8 @@ export interface KeyEvent {
   /** RFC 3339 in UTC. */
   readonly at: string;
   readonly actor: string;
+  /** The account of the database that logged in; null in entries from before it was recorded. */
+  readonly account: string | null;
   readonly action: string;
   readonly id: string;
   /** The row of the key before and after the change, without its digest. */
@@ -146,7 +150,7 @@ export async function readAudit(
         .onRef('rotation.replacement', '=', 'key_audit.public_id')
         .on('key_audit.action', '=', 'created'),
     )
-    .select(['at', 'actor', 'action', 'public_id as id'])
+    .select(['at', 'actor', 'account', 'action', 'public_id as id'])
     .select([withPublicIds('before').as('before'), withPublicIds('after').as('after')])
     .select(['reason', 'rotation.replaced as replaces'])
     .$if(id !== undefined, (query) => query.where('public_id', '=', id ?? ''))

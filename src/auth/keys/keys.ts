@@ -3,7 +3,7 @@ import { scopesOf } from '../../catalog/scopes.ts';
 import { holdersText, isLockTimeout, LockedOutError } from '../../db/migrate/lock-holders.ts';
 import type { Database } from '../../db/schema.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
-import { newKey } from './format.ts';
+import { type KeyKind, kindOf, newKey } from './format.ts';
 import { checkId, checkText, KeyError, type KeyInfo, showKey } from './info.ts';
 import { digestOf } from './verify.ts';
 
@@ -23,6 +23,8 @@ interface KeyRequest {
   /** Null for a key that does not expire. */
   readonly expiresAt: Date | null;
   readonly limits?: KeyLimits | null;
+  /** `live` if absent. */
+  readonly kind?: KeyKind;
 }
 
 /** A key that was just created: its text is shown only now. */
@@ -81,7 +83,7 @@ async function insertKey(trx: Transaction<Database>, request: KeyRequest) {
   const { name, owner = null, expiresAt, limits = null } = request;
   const scopes = scopesOf(request.scopes);
   if (scopes.length === 0) throw new KeyError('a key needs at least one scope');
-  const { text, publicId } = newKey();
+  const { text, publicId } = newKey(request.kind);
   const { id } = await trx
     .insertInto('api_key')
     .values({
@@ -184,7 +186,8 @@ export async function rotateKey(
   checkExpiry(expiresAt);
   const { name, owner, scopes, limits } = old;
   const created = await inAuditedTransaction(db, change, async (trx) => {
-    const replacement = await insertKey(trx, { name, owner, scopes, limits, expiresAt });
+    const kind = kindOf(id);
+    const replacement = await insertKey(trx, { name, owner, scopes, limits, expiresAt, kind });
     const end = sql<string>`least(expires_at, now() + ${`${graceMs} milliseconds`}::interval)`;
     const changed = await trx
       .updateTable('api_key')

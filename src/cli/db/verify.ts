@@ -31,9 +31,10 @@ function printFinding({ rule, meaning, count, rows }: Finding): void {
   printLines('');
 }
 
-function printReport({ revision, rules }: Verification): void {
+function printReport({ revision, notices, rules }: Verification): void {
   const broken = rules.filter(({ count }) => count > 0);
   for (const each of broken) printFinding(each);
+  printLines(...notices.map((each) => `Note: ${each}.`));
   const all = rules.length === 1 ? '1 rule' : `${rules.length} rules`;
   printLines(
     broken.length === 0

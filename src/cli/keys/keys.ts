@@ -2,8 +2,18 @@ import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../..
 import { createKey, type NewKeyInfo, revokeKey, rotateKey } from '../../auth/keys/keys.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { actor, type CommandResult, command, json, option, required, wholeOf } from '../command.ts';
-import { withDatabase } from '../database.ts';
+import {
+  actorOf,
+  actorText,
+  by,
+  type CommandResult,
+  command,
+  json,
+  option,
+  required,
+  wholeOf,
+} from '../command.ts';
+import { type Work, withDatabase } from '../database.ts';
 import { printLines, printTable, timeText } from '../output.ts';
 import {
   type ExpiryOptions,
@@ -79,13 +89,15 @@ function answerOf(key: KeyInfo | NewKeyInfo): CommandResult {
   return { data: dataOf(key), print: () => printLines(...linesOf(key), ...secret) };
 }
 
-const ID = 'the 10 characters after cps_live_';
+const ID = 'the 10 characters after cps_live_ or cps_cal_';
 const EXPIRES = 'a number of days (30d) or a day (2030-12-31, UTC); ';
 
 interface CreateOptions extends ExpiryOptions, LimitOptions {
   readonly name: string;
   readonly owner?: string;
   readonly scope: string[];
+  readonly calendar?: true;
+  readonly by?: string;
 }
 
 const addCreate = command({
@@ -98,24 +110,29 @@ const addCreate = command({
       '--scope <scope...>',
       'prices:<market> or prices:*; repeat it, or separate with commas',
     ).argParser(splitScopes),
+    option('--calendar', 'a calendar token: it opens GET /v3/calendar alone, also in its address'),
     option('--owner <text>', 'who answers for it'),
     option('--expires <when>', `${EXPIRES}365 days when not given`),
     option('--no-expiry', 'let it never end'),
     option('--rate <limit>', 'its own rate limit, as 600/min; 0 for none'),
     option('--burst <n>', 'requests at once within the rate; a tenth of it when not given'),
     option('--concurrency <n>', 'its own limit of requests at the same time; 0 for none'),
+    by(),
     json(),
   ],
   help: `
 Examples:
   ${PROGRAM} keys create --name "desk 4" --scope prices:nickel,prices:cobalt
-  ${PROGRAM} keys create --name all --scope 'prices:*' --expires 30d --json`,
+  ${PROGRAM} keys create --name all --scope 'prices:*' --expires 30d --json
+  ${PROGRAM} keys create --name outlook --scope 'prices:*' --calendar`,
   async run(options: CreateOptions) {
     const expiresAt = expiryOf(options);
     const limits = limitsOf(options);
     const { name, owner = null, scope: scopes } = options;
-    const key = { name, owner, scopes, expiresAt, limits };
-    return answerOf(await withDatabase(({ db }) => createKey(db, key, { actor: actor() })));
+    const kind = options.calendar ? ('calendar' as const) : ('live' as const);
+    const key = { name, owner, scopes, expiresAt, limits, kind };
+    const actor = actorOf(options);
+    return answerOf(await withDatabase(({ db }) => createKey(db, key, { actor })));
   },
 });
 
@@ -123,6 +140,7 @@ interface RotateOptions extends ExpiryOptions {
   readonly grace: string;
   readonly reason?: string;
   readonly json?: true;
+  readonly by?: string;
 }
 
 const addRotate = command({
@@ -139,6 +157,7 @@ const addRotate = command({
     ),
     option('--no-expiry', 'let the new key never end'),
     option('--reason <text>', 'why; kept in the audit table'),
+    by(),
     json(),
   ],
   help: `
@@ -146,12 +165,13 @@ Example:
   ${PROGRAM} keys rotate 7hQ2mB9xTa --grace 24h`,
   async run(id: string, options: RotateOptions) {
     const { grace, expires, expiry, reason } = options;
+    const actor = actorOf(options);
     const rotation = {
       graceMs: spanOf('--grace', grace),
       expiresAt: expires === undefined && expiry ? 'same-lifetime' : expiryOf(options),
     } as const;
     const { made, old } = await withDatabase(async ({ db }) => ({
-      made: await rotateKey(db, id, rotation, { actor: actor(), reason }),
+      made: await rotateKey(db, id, rotation, { actor, reason }),
       old: await showKey(db, id),
     }));
     if (!options.json) {
@@ -168,12 +188,19 @@ const addRevoke = command({
   summary: 'end a key for good',
   description: 'Ends a key for good. A key that was revoked before keeps its first reason.',
   args: [['<id>', ID]],
-  options: [required('--reason <text>', 'why; kept with the key and in the audit table'), json()],
+  options: [
+    required('--reason <text>', 'why; kept with the key and in the audit table'),
+    by(),
+    json(),
+  ],
   help: `
 Example:
   ${PROGRAM} keys revoke 7hQ2mB9xTa --reason "left the company"`,
-  run: async (id: string, { reason }: { reason: string }) =>
-    answerOf(await withDatabase(({ db }) => revokeKey(db, id, reason, { actor: actor() }))),
+  async run(id: string, options: { reason: string; by?: string }) {
+    const actor = actorOf(options);
+    const revoke = ({ db }: Work) => revokeKey(db, id, options.reason, { actor });
+    return answerOf(await withDatabase(revoke));
+  },
 });
 
 /** True for an active key that was neither used nor created since `sinceMs`. */
@@ -244,7 +271,7 @@ function changeOf({ before, after, replaces }: KeyEvent): string {
 function printEvents(events: readonly KeyEvent[]): void {
   printTable(events, {
     at: (event) => timeText(event.at),
-    actor: (event) => event.actor,
+    actor: actorText,
     action: (event) => event.action,
     id: (event) => event.id,
     change: changeOf,

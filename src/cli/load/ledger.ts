@@ -1,10 +1,20 @@
+import type { UndoneCalendar } from '../../ingest/ledger/calendars.ts';
 import type { BatchChange } from '../../ingest/ledger/history.ts';
 import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo.ts';
 import { type Batch, readLog } from '../../ingest/load/batches.ts';
 import type { Values } from '../../ingest/staging/change-set.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { checkMarkets, command, json, option, required, wholeOf } from '../command.ts';
+import {
+  actorText,
+  by,
+  checkMarkets,
+  command,
+  json,
+  option,
+  required,
+  wholeOf,
+} from '../command.ts';
 import { withDatabase } from '../database.ts';
 import { countText, printLines, printTable, timeText, writeText } from '../output.ts';
 import { changeText, section, type TakingOptions, takingRequest } from './report.ts';
@@ -32,7 +42,7 @@ function printBatches(batches: readonly Batch[], hasMore: boolean): void {
     status: stateOf,
     did: countsText,
     revision: ({ revision }) => revision,
-    by: ({ actor }) => actor,
+    by: actorText,
     reason: ({ reason }) => reason,
   });
   if (hasMore) printLines('', 'Older ones are not shown; a greater --limit shows more.');
@@ -131,12 +141,16 @@ Examples:
 function undoLines(preview: UndoPreview): string[] {
   const price = ({ code, name }: { readonly code: string; readonly name: string }) =>
     `${code} "${name}"`;
+  const calendar = ({ kind, name }: UndoneCalendar) => `${kind} ${name}`;
   const value = ({ values, ...each }: DatedValue) => changeText({ ...each, before: values });
   const lines = [
     ...section('Prices removed', preview.removedPrices, price),
     ...section('Prices restored', preview.restoredPrices, price),
     ...section('Prices described as before', preview.changedPrices, price),
     ...section('Names removed', preview.removedNames, ({ kind, name }) => `${kind} "${name}"`),
+    ...section('Calendars removed', preview.calendarsRemoved, calendar),
+    ...section('Calendars as before', preview.calendarsAsBefore, calendar),
+    ...section('Calendars restored', preview.calendarsRestored, calendar),
     ...section('Values withdrawn', preview.withdrawn, value),
     ...section('Values as before', preview.corrected, changeText),
     ...section('Values restored', preview.restored, value),
@@ -170,6 +184,7 @@ export const addLoadUndo = command({
   options: [
     option('--samples', 'instead of a batch: all sample prices and sample exchange rates'),
     required('--reason <text>', 'why; kept with the undo'),
+    by(),
     option('--dry-run', 'only report the changes of the undo'),
     json(),
   ],

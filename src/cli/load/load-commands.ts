@@ -10,7 +10,8 @@ import type { LoadReport, LoadRequest } from '../../ingest/load/request.ts';
 import { EXIT, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import {
-  actor,
+  actorOf,
+  by,
   type CommandResult,
   command,
   json,
@@ -21,8 +22,16 @@ import {
 import { type Work, withDatabase } from '../database.ts';
 import { printLines, reportHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
+import { addLoadCalendar } from './calendar.ts';
 import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
-import { isRefused, previewLines, printProblems, printRefused, printReport } from './report.ts';
+import {
+  hasRejects,
+  isRefused,
+  previewLines,
+  printProblems,
+  printRefused,
+  printReport,
+} from './report.ts';
 
 /*
  * The commands that change prices: loads of files, withdrawals, and the ledger with its undo.
@@ -40,6 +49,9 @@ interface LoadOptions {
   readonly dryRun?: true;
   readonly quiet?: true;
   readonly json?: true;
+  readonly by?: string;
+  /** Prints every entry of the preview. */
+  readonly all?: true;
   /** Downloads the file first. */
   readonly fetch?: true;
   /** Path of the mapping, of tables only. */
@@ -58,7 +70,8 @@ type CommandRequest = Omit<
 function requestOf(format: FormatName, file: string, options: LoadOptions): CommandRequest {
   const { rejects: path, overwrite = false } = options;
   const rejects = path === undefined ? undefined : { file: path, overwrite };
-  return { ...options, format, file, actor: actor(), rejects };
+  const previewAll = options.all === true;
+  return { ...options, format, file, actor: actorOf(options), rejects, previewAll };
 }
 
 type Named = LoadReport & { readonly file: string };
@@ -83,7 +96,11 @@ async function loadFiles(
   const answerOf = (): CommandResult => ({
     data: isOne ? reports[0] : reports,
     print: () => (quiet ? undefined : printRefused(reports)),
-    exitCode: reports.some(isRefused) ? EXIT.refused : EXIT.ok,
+    exitCode: reports.some(isRefused)
+      ? EXIT.refused
+      : reports.some(hasRejects)
+        ? EXIT.rejects
+        : EXIT.ok,
   });
   const loadAll = async ({ client, config, signal }: Work): Promise<void> => {
     for (const request of requests) {
@@ -99,7 +116,7 @@ async function loadFiles(
         },
         onPreview(preview) {
           progress.end();
-          const lines = asJson || quiet ? [] : previewLines(preview);
+          const lines = asJson || quiet ? [] : previewLines(preview, request.previewAll);
           const heading = !isOne && lines.length > 0 ? [`${request.file}:`] : [];
           printLines(...heading, ...lines);
         },
@@ -159,6 +176,10 @@ const FETCH = `
 it: for cron. It prints nothing when nothing is new. A download that fails is exit code 1.
 `;
 
+const OTHER_TABLES = `
+A file with semicolons or tabs, decimal commas, or in Windows-1252 is loaded by load table --map.
+`;
+
 /** The command that loads files of a format. */
 function formatCommand(name: FormatName): (parent: Command) => void {
   const { title, accepts } = FORMATS[name];
@@ -176,7 +197,9 @@ function formatCommand(name: FormatName): (parent: Command) => void {
       option('--allow-corrections', 'let published values change; needs --reason'),
       option('--accept-jumps', 'let values differ from their neighbours by more than the limit'),
       option('--reason <text>', 'why; kept with the load'),
+      by(),
       option('--dry-run', 'only report the changes of the load'),
+      option('--all', 'show every change of the preview, not the first ten of each kind'),
       option('--rejects <path>', 'copy the lines of rejected rows to this file, load the others'),
       option('--overwrite', 'let the files of --rejects replace those that are there'),
       option('--quiet', 'print nothing but errors: for cron'),
@@ -188,12 +211,14 @@ function formatCommand(name: FormatName): (parent: Command) => void {
     ],
     help: `
 A file is loaded whole, in one transaction and one revision, or not at all (exit code 3); what
-it does is reported first. Loading the same file again changes nothing.
-${isFetched ? FETCH : ''}
+it does is reported first. Loading the same file again changes nothing. With --rejects, exit
+code 6 says that some rows were rejected and the others loaded.
+${isFetched ? FETCH : ''}${name === 'csv' ? OTHER_TABLES : ''}
 Examples:
   ${PROGRAM} load ${words} ${isFetched ? '--fetch' : 'FILE'}
   ${PROGRAM} load ${words} FILE --dry-run
   ${PROGRAM} load ${words} FILE --rejects rejects.csv
+  ${PROGRAM} load ${words} FILE --allow-corrections --reason "misprint" --dry-run --all | less
   ${PROGRAM} load ${words} FILE --allow-corrections --reason "misprint"`,
     run: (named: string[], options: LoadOptions) => run(name, named, options),
   });
@@ -202,6 +227,7 @@ Examples:
 /** `load <format> FILE…` for every format there is, and the commands for the ledger. */
 export const LOAD_COMMANDS = [
   ...FORMAT_NAMES.map(formatCommand),
+  addLoadCalendar,
   addLoadLog,
   addLoadShow,
   addLoadUndo,

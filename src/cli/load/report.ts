@@ -4,10 +4,10 @@ import type { Remedy } from '../../ingest/records/load-error.ts';
 import type { Listed, Values } from '../../ingest/staging/change-set.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { actor } from '../command.ts';
+import { actorOf } from '../command.ts';
 import { countText, printLines, reportHeld } from '../output.ts';
 
-/** Printed entries of each list; --json has more. */
+/** Printed entries of each list without --all. */
 const SHOWN_MAX = 10;
 
 /** Low, mid and high; `–` for a missing one. */
@@ -28,44 +28,59 @@ export function changeText({ code, date, before = null, after = null }: Changed)
   return `${code} ${date}: ${values.map(valuesText).join(' → ')}`;
 }
 
-/** A section of a preview: a heading with the total, and the first entries. */
+interface SectionOptions {
+  /** The count of the heading; the total by default. */
+  readonly count?: string;
+  /** True to print every entry. */
+  readonly isWhole?: boolean;
+  /** The option that prints every entry. */
+  readonly option?: '--all' | '--json';
+}
+
+/** A section of a preview: a heading with the total, and the first entries or all of them. */
 export function section<T>(
   name: string,
   { total, shown: all }: Listed<T>,
   line: (entry: T) => string,
-  count = countText(total),
+  { count = countText(total), isWhole = false, option = '--json' }: SectionOptions = {},
 ): string[] {
   if (total === 0) return [];
-  const lines = all.slice(0, SHOWN_MAX).map((entry) => `  ${line(entry)}`);
-  const more = total - lines.length;
-  return [`${name}: ${count}`, ...lines, ...(more > 0 ? [`  and ${countText(more)} more`] : [])];
+  const shown = isWhole ? all : all.slice(0, SHOWN_MAX);
+  const more = total - shown.length;
+  const rest = more > 0 ? [`  and ${countText(more)} more; ${option} shows them`] : [];
+  return [`${name}: ${count}`, ...shown.map((entry) => `  ${line(entry)}`), ...rest];
 }
 
 const text = (value: string | null): string => (value === null ? 'none' : `"${quoted(value)}"`);
 
-/** The preview of a load as lines; empty if the load would change nothing. */
-export function previewLines(preview: LoadPreview): string[] {
+/**
+ * The preview of a load as lines; empty if the load would change nothing.
+ * @param isWhole true for every entry, so that a person sees each correction before it is made
+ */
+export function previewLines(preview: LoadPreview, isWhole = false): string[] {
   const { newCurrencies, newValues } = preview;
   const currencies = { total: newCurrencies.length, shown: newCurrencies };
   const codes = `${countText(newValues.total)} ${newValues.total === 1 ? 'code' : 'codes'}`;
+  const list = <T>(name: string, all: Listed<T>, line: (entry: T) => string): string[] =>
+    section(name, all, line, { isWhole, option: '--all' });
   return [
-    ...section('New prices', preview.newPrices, ({ code, name }) => `${code} ${text(name)}`),
-    ...section(
+    ...list('New prices', preview.newPrices, ({ code, name }) => `${code} ${text(name)}`),
+    ...list(
       'Changed attributes of prices',
       preview.changedPrices,
       ({ code, field, before, after }) => `${code} ${field}: ${text(before)} → ${text(after)}`,
     ),
-    ...section('New names', preview.newNames, ({ kind, name }) => `${kind} ${text(name)}`),
-    ...section('New currencies', currencies, (iso) => iso),
+    ...list('New names', preview.newNames, ({ kind, name }) => `${kind} ${text(name)}`),
+    ...list('New currencies', currencies, (iso) => iso),
     ...section(
       'New values',
       newValues,
       ({ code, values, from, to }) =>
         `${code} ${countText(values)}, ${from === to ? from : `${from} to ${to}`}`,
-      `${countText(newValues.values)}, of ${codes}`,
+      { count: `${countText(newValues.values)}, of ${codes}`, isWhole, option: '--all' },
     ),
-    ...section('Published again after they were withdrawn', preview.again, changeText),
-    ...section('Corrections', preview.corrections, changeText),
+    ...list('Published again after they were withdrawn', preview.again, changeText),
+    ...list('Corrections', preview.corrections, changeText),
   ];
 }
 
@@ -99,8 +114,9 @@ const loadLine = (file: string, { mapping }: Remedy): string => {
  */
 export function errorLines({ errors, errorsTotal }: Faults): string[] {
   const shown = errors.slice(0, ERRORS_SHOWN);
-  const lines = shown.flatMap(({ file, line, column, value, ...error }) => {
-    const place = file === null ? '' : `${file}${line === null ? '' : `:${line}`}: `;
+  const lines = shown.flatMap(({ file, line, position, column, value, ...error }) => {
+    const at = [line, position].filter((each) => (each ?? null) !== null);
+    const place = file === null ? '' : `${[file, ...at].join(':')}: `;
     // For an invalid column name, the column and the value are the same text.
     const name = column === value ? null : column;
     const what = [name, value === null ? null : `"${value}"`].filter((each) => each !== null);
@@ -115,13 +131,18 @@ export function errorLines({ errors, errorsTotal }: Faults): string[] {
   return more > 0 ? [...lines, `and ${countText(more)} more`] : lines;
 }
 
-const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
+/** The results of a load as text. */
+export const MEANINGS: Readonly<Record<LoadReport['status'], string>> = {
   applied: 'Loaded',
   unchanged: 'Nothing to change',
   'already-loaded': 'This file was loaded before',
   refused: 'Refused; nothing was changed',
   previewed: 'A dry run; nothing was changed',
 };
+
+/** True if some rows were set aside by --rejects, and the others loaded or found unchanged. */
+export const hasRejects = (report: LoadReport): boolean =>
+  !isRefused(report) && report.counts.rejected > 0;
 
 /** True if every value of a file was rejected. */
 const isAllRejected = ({ counts, status }: LoadReport): boolean =>
@@ -183,6 +204,7 @@ export interface TakingOptions {
   readonly reason: string;
   readonly dryRun?: true;
   readonly json?: true;
+  readonly by?: string;
 }
 
 /**
@@ -190,7 +212,7 @@ export interface TakingOptions {
  * @throws UsageError without a reason
  */
 export function takingRequest<Preview>(
-  { reason: text, dryRun, json }: TakingOptions,
+  { reason: text, dryRun, json, by }: TakingOptions,
   linesOf: (preview: Preview) => readonly string[],
 ) {
   const reason = text.trim();
@@ -198,5 +220,5 @@ export function takingRequest<Preview>(
   const onPreview = (preview: Preview): void => {
     if (!json) printLines(...linesOf(preview));
   };
-  return { actor: actor(), reason, dryRun, onPreview, onHeld: reportHeld };
+  return { actor: actorOf({ by }), reason, dryRun, onPreview, onHeld: reportHeld };
 }

@@ -2,7 +2,7 @@ import type { Selection, WithdrawalReport, WithdrawnPoints } from '../../ingest/
 import { isDay } from '../../ingest/parsing/dates.ts';
 import { EXIT, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
-import { command, json, option, required } from '../command.ts';
+import { by, command, json, option, required } from '../command.ts';
 import { printLines } from '../output.ts';
 import { changeText, errorLines, section, type TakingOptions, takingRequest } from './report.ts';
 
@@ -58,6 +58,7 @@ export const addWithdraw = command({
     option('--all', 'all points of the price'),
     option('--file <path>', 'the points of a CSV file with the columns code and date'),
     required('--reason <text>', 'why; kept with the withdrawal'),
+    by(),
     option('--dry-run', 'only report the points that would be withdrawn'),
     json(),
   ],

@@ -34,7 +34,7 @@ export interface PriceService {
   readonly url: string;
   get(
     path: string,
-    query: Readonly<Record<string, string | undefined>>,
+    query: Readonly<Record<string, string | readonly string[] | undefined>>,
     signal: AbortSignal,
   ): ServiceResponse;
   post(path: string, body: object, signal: AbortSignal): ServiceResponse;
@@ -154,6 +154,14 @@ function contentOf(answer: Response, url: string, members: JsonMembers | null): 
   throw new CallError(message, status, { code, errors, requestId });
 }
 
+/** The query of an address; lists repeat their parameter. */
+function queryText(query: Parameters<PriceService['get']>[1]): string {
+  const given = Object.entries(query).flatMap(([name, value = []]) =>
+    [value].flat().map((each): [string, string] => [name, each]),
+  );
+  return new URLSearchParams(given).toString();
+}
+
 /**
  * Opens the service for one credential, without a request.
  * @throws UsageError for a missing credential, one in the address, or an invalid address
@@ -210,8 +218,7 @@ export function openService(access: ServiceAccess): PriceService {
   return {
     url: root,
     get(path, query, signal) {
-      const given = Object.entries(query).filter((each) => each[1] !== undefined);
-      const text = new URLSearchParams(given as [string, string][]).toString();
+      const text = queryText(query);
       return call(text === '' ? path : `${path}?${text}`, null, signal);
     },
     post: (path, body, signal) => call(path, body, signal),

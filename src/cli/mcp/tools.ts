@@ -8,6 +8,7 @@ import Type, { type TObject } from 'typebox';
 import { METHODS, PERIODS } from '../../catalog/analytics.ts';
 import { MARKETS } from '../../catalog/markets.ts';
 import { checkOf } from '../../contract/request/validate.ts';
+import { OPERATIONS } from '../../contract/schemas/changes.ts';
 import { closed, word } from '../../contract/schemas/components.ts';
 import type { Violation } from '../../errors.ts';
 import { dayAfter } from '../../std/days.ts';
@@ -300,10 +301,25 @@ async function currencyAndUnitOfPoints(
   return found;
 }
 
+/** The parameters of the feed that the tool passes on. */
+type FeedQuery = Readonly<{
+  after?: string;
+  since?: string;
+  codes?: readonly string[];
+  operations?: readonly string[];
+}>;
+
+interface FeedMetadata {
+  readonly nextSeq: string;
+  readonly hasMore?: boolean;
+  readonly warnings?: readonly { readonly detail: string }[];
+}
+
 const getChanges: Tool = {
   description:
     'Reads the feed of changes of a market, oldest first: new, corrected and withdrawn values ' +
-    'with before and after, and changed descriptions. Keep nextSeq to read on later.',
+    'with before and after, and changed descriptions. What was corrected since an instant: since ' +
+    'and operations. Keep nextSeq to read on later.',
   schema: closed({
     market,
     after: Type.Optional(
@@ -313,14 +329,32 @@ const getChanges: Tool = {
           'changes after it; else from the beginning',
       }),
     ),
+    since: Type.Optional(
+      Type.String({
+        description: 'In place of after: an instant with its offset, as 2026-03-06T18:00:00Z',
+      }),
+    ),
+    codes: Type.Optional(
+      Type.Array(Type.String(), {
+        minItems: 1,
+        maxItems: 100,
+        description: 'Of these prices only',
+      }),
+    ),
+    operations: Type.Optional(
+      Type.Array(word(OPERATIONS), {
+        minItems: 1,
+        description: 'Changes of these kinds only',
+      }),
+    ),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: CHANGES_MAX, description: 'Default 50' }),
     ),
   }),
-  async run(service, { market: slug, after, limit = 50 }, signal) {
-    const query = { market: slug as string, after: after as string, limit: String(limit) };
+  async run(service, { market: slug, limit = 50, ...sent }, signal) {
+    const query = { ...(sent as FeedQuery), market: slug as string, limit: String(limit) };
     const answer = await service.get('/v3/changes', query, signal);
-    const { nextSeq } = answer['$metadata'] as { readonly nextSeq: string };
+    const { nextSeq, hasMore, warnings } = answer['$metadata'] as FeedMetadata;
     const data = answer['data'] as PointChange[];
     if (data.length > CHANGES_MAX) throw new CallError('The service answered too many changes');
     const found = await currencyAndUnitOfPoints(data, async (codes, version) => {
@@ -337,10 +371,13 @@ const getChanges: Tool = {
         value && (own ? { ...value, ...own } : attributesOf(value as ToolRecord));
       return { ...others, before: shown(before), after: shown(after) };
     });
-    const notes =
-      data.length < (limit as number)
-        ? ['These are all changes up to now.']
-        : ['More changes may follow: ask again with after = nextSeq.'];
+    const notes = [
+      ...(warnings ?? []).map(({ detail }) => detail),
+      // An earlier version of the service does not say whether more follows.
+      (hasMore ?? data.length >= (limit as number))
+        ? 'More changes may follow: ask again with after = nextSeq, without since.'
+        : 'These are all changes up to now.',
+    ];
     return { market: slug, receipt: { status: 'as-published' }, notes, changes, nextSeq };
   },
 };

@@ -1,5 +1,6 @@
 import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts';
 import { scopeOf } from '../../catalog/scopes.ts';
+import { CHANGE_COLUMNS } from '../schemas/changes.ts';
 import { FORMAT_NAMES, FORMATS, type Format, formatEntry } from '../schemas/formats.ts';
 import { pascal } from '../schemas/market.ts';
 import made from './examples.json' with { type: 'json' };
@@ -128,8 +129,8 @@ export function answerExamples(market: Market): Readonly<Record<string, Examples
   };
 }
 
-const { code, lastAssessedAt, latestPublishedAt, series, ...described } = (examplesOf(MARKETS[0])
-  ?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
+const { code, lastAssessedAt, latestPublishedAt, nextExpectedAt, series, ...described } =
+  (examplesOf(MARKETS[0])?.answer.data[0] ?? {}) as Readonly<Record<string, unknown>>;
 
 /** A code of the first market. */
 export const EXAMPLE_CODE = code;
@@ -158,7 +159,7 @@ const ofPrice = {
 
 /** A page of the change feed: a new price and a correction. */
 const CHANGES = {
-  $metadata: { nextSeq: 'k3f9a1w2c7xe.5120' },
+  $metadata: { nextSeq: 'k3f9a1w2c7xe.5120', hasMore: false, warnings: [] },
   data: [
     {
       ...{ seq: 'k3f9a1w2c7xe.5119', operation: 'price-added', ...ofPrice },
@@ -175,6 +176,11 @@ const CHANGES = {
 /** The examples of a change feed response, by media type. */
 export const changeExamples: Readonly<Record<string, unknown>> = {
   [FORMATS.json.media]: CHANGES,
+  [FORMATS.csv.media]:
+    `${CHANGE_COLUMNS.join(',')}\r\n` +
+    `k3f9a1w2c7xe.5120,${ofPrice.recordedAt},corrected,${ofPrice.market},${code},2026-06-30,` +
+    `${ofPrice.revision},18700,18800,18900,2026-06-30T16:00:00Z,0,` +
+    '18700,18800.5,18900,2026-07-01T16:00:00Z,1,,\r\n',
   [FORMATS.ndjson.media]: CHANGES.data.map((each) => `${JSON.stringify(each)}\n`).join(''),
 };
 
@@ -193,6 +199,45 @@ export const generalExamples: Readonly<Record<string, unknown>> = {
   getUnits: made.getUnits,
   getRates: made.getRates,
   searchPrices: made.searchPrices,
+};
+
+/** The due days of a price, by media type. */
+export const calendarExamples: Readonly<Record<string, unknown>> = {
+  'application/json': {
+    $metadata: {
+      revision: 'k3f9a17hq2mx.4',
+      asOf: '2026-07-01T06:30:00.114806Z',
+      from: '2026-12-21',
+      to: '2026-12-31',
+      count: 1,
+      warnings: [],
+    },
+    data: [
+      {
+        market: MARKETS[0].slug,
+        code: EXAMPLE_CODE,
+        name: 'Lithium carbonate, weekly',
+        calendar: 'london-weekly',
+        reason: null,
+        nextExpectedAt: '2026-12-24T16:00:00Z',
+        days: [
+          {
+            date: '2026-12-24',
+            dueAt: '2026-12-24T16:00:00Z',
+            status: 'due',
+            holiday: 'Christmas Day',
+            movedFrom: '2026-12-25',
+          },
+        ],
+      },
+    ],
+  },
+  'text/csv':
+    'market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason\r\n' +
+    `${MARKETS[0].slug},${EXAMPLE_CODE},"Lithium carbonate, weekly",london-weekly,2026-12-24,` +
+    '2026-12-24T16:00:00Z,' +
+    'due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,\r\n',
+  'text/calendar': 'BEGIN:VCALENDAR\r\nVERSION:2.0\r\n…\r\nEND:VCALENDAR',
 };
 
 export const healthExample = {

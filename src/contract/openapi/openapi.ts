@@ -1,6 +1,7 @@
 import { MARKETS } from '../../catalog/markets.ts';
 import { PROBLEMS, VIOLATIONS } from '../../errors.ts';
 import { llmsText } from '../llms.ts';
+import { CALENDAR_COMPONENTS } from '../schemas/calendar.ts';
 import { CHANGE_COMPONENTS } from '../schemas/changes.ts';
 import { COMPONENTS, Me, paragraphs } from '../schemas/components.ts';
 import { FORMATS } from '../schemas/formats.ts';
@@ -11,6 +12,7 @@ import { REFERENCE_COMPONENTS } from '../schemas/reference.ts';
 import { SEARCH_COMPONENTS } from '../schemas/search.ts';
 import {
   answerExamples,
+  calendarExamples,
   changeExamples,
   documentExample,
   type Example,
@@ -43,6 +45,7 @@ export const COMMON_SCHEMAS = [
   ...REFERENCE_COMPONENTS,
   ...CHANGE_COMPONENTS,
   ...SEARCH_COMPONENTS,
+  ...CALENDAR_COMPONENTS,
   Me,
   ViolationSchema,
   ProblemSchema,
@@ -232,6 +235,7 @@ function exampleOf(operationId: string, status: string, media: string): Media {
     }
   }
   if (operationId === 'getChanges') return { example: changeExamples[media] };
+  if (operationId === 'getCalendar') return { example: calendarExamples[media] };
   const general = generalExamples[operationId];
   if (general) return { example: general };
   if (operationId === 'llmsText') return { example: llmsText().split('\n', 1)[0] };
@@ -250,16 +254,21 @@ function headersOf(
   status: string,
 ): (keyof typeof HEADERS)[] {
   const namesRevision = isScoped(operation) || /^\/v3\/(reference|search)/.test(path);
-  const hasFormats = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
+  const isCalendar = operation.operationId === 'getCalendar';
+  const isFeed = operation.operationId === 'getChanges';
+  const hasCsv = operation.responses[status]?.content?.[FORMATS.csv.media] !== undefined;
+  const hasFormats = hasCsv && !isCalendar && !isFeed;
   return [
     ...EVERY_HEADER,
     ...(operation.security?.length ? CREDENTIAL_HEADERS : []),
     ...(namesRevision ? (['x-data-revision'] as const) : []),
+    ...(isCalendar ? (['content-disposition'] as const) : []),
     ...(hasFormats
       ? (['content-disposition', 'x-next-cursor', 'x-warnings', 'x-warnings-count'] as const)
       : []),
     ...(hasFormats && !operation.requestBody ? (['link'] as const) : []),
-    ...(operation.operationId === 'getChanges' ? (['x-next-seq'] as const) : []),
+    ...(isFeed ? (['x-next-seq', 'x-has-more'] as const) : []),
+    ...(isFeed && hasCsv ? (['x-warnings', 'x-warnings-count'] as const) : []),
     ...(operation.responses['304'] ? (['etag'] as const) : []),
     ...(status === '503' ? (['retry-after'] as const) : []),
   ];

@@ -28,6 +28,7 @@ const EXAMPLES: Readonly<Record<string, unknown>> = {
   market: [MARKETS[0].slug],
   after: 'latest',
   wait: 0,
+  operations: ['corrected'],
   q: EXAMPLE_CODE,
   base: 'EUR',
   quote: 'USD',
@@ -50,6 +51,7 @@ const FORMS: Readonly<Record<string, unknown>> = {
   ...Object.fromEntries(filterExamples),
   ...valuesOf('sample'),
   codes: [EXAMPLE_CODE],
+  since: '2026-03-06T18:00:00Z',
 };
 
 /** A parameter with its example. */

@@ -59,6 +59,7 @@ export const HEADERS = {
   ),
   'x-warnings-count': header('Number of warnings', '0'),
   'x-next-seq': header('Position of this page: the next `after`', 'k3f9a1w2c7xe.5120'),
+  'x-has-more': header('`true` if changes may follow already', 'false'),
   etag: header('Tag of this response: send it as If-None-Match', '"0Qk3nB2m"'),
   ratelimit: header('Requests left, and seconds until there are more', '"default";r=599;t=1'),
   'ratelimit-policy': header(

@@ -77,6 +77,7 @@ const FORMS: Readonly<Record<string, string>> = {
   '/from': DAY_FORM,
   '/to': DAY_FORM,
   '/after': 'Must be a position of nextSeq or seq, latest, or revision: and a revision',
+  '/since': optionOf('asOf').form ?? '',
   '/base': 'Must be an ISO 4217 code of three letters',
   '/quote': 'Must be an ISO 4217 code of three letters',
   ...Object.fromEntries(

@@ -4,6 +4,7 @@ import {
   AssessmentLaunchedAt,
   anyPriceReferences,
   closed,
+  componentName,
   Day,
   Instant,
   nullable,
@@ -13,10 +14,12 @@ import {
   Specification,
   textOrNull,
   ValuesObserve,
+  Warning,
   word,
 } from './components.ts';
 import { FORMATS, ndjsonSchema } from './formats.ts';
 import { pascal } from './market.ts';
+import { INSTANT, PRINTABLE } from './options.ts';
 
 const slugs = MARKETS.map(({ slug }) => slug);
 
@@ -26,10 +29,30 @@ export interface ChangeLimits {
   readonly limit: number;
   readonly limitMax: number;
   readonly waitMaxSeconds: number;
+  /** Maximum number of codes, and of characters of a code. */
+  readonly codesMax: number;
+  readonly itemLengthMax: number;
 }
 
+/** The kinds of changes, in the order of a price's life. */
+export const OPERATIONS = [
+  'price-added',
+  'price-changed',
+  'published',
+  'corrected',
+  'withdrawn',
+] as const;
+
+export type ChangeOperation = (typeof OPERATIONS)[number];
+
 /** The query of `GET /v3/changes`. */
-export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =>
+export const changeQuery = ({
+  limit,
+  limitMax,
+  waitMaxSeconds,
+  codesMax,
+  itemLengthMax,
+}: ChangeLimits) =>
   closed({
     after: Type.Optional(
       Type.String({
@@ -39,6 +62,16 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
           '`revision:<revision>`: the changes committed after it. Default: the beginning',
       }),
     ),
+    since: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        pattern: INSTANT,
+        maxLength: 64,
+        description:
+          'Starts at the first change recorded at or after this instant (RFC 3339), not in the ' +
+          'future; in place of `after`',
+      }),
+    ),
     market: Type.Optional(
       Type.Array(word(slugs), {
         minItems: 1,
@@ -46,6 +79,20 @@ export const changeQuery = ({ limit, limitMax, waitMaxSeconds }: ChangeLimits) =
         description:
           'Changes of this market only; repeat it for several. Default: all markets that the ' +
           'credential can read',
+      }),
+    ),
+    codes: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: itemLengthMax, pattern: PRINTABLE }), {
+        minItems: 1,
+        maxItems: codesMax,
+        description: 'Changes of the prices with these codes only, ignoring case; repeat it',
+      }),
+    ),
+    operations: Type.Optional(
+      Type.Array(word(OPERATIONS), {
+        minItems: 1,
+        maxItems: OPERATIONS.length,
+        description: 'Changes of this kind only; repeat it for several. Default: all',
       }),
     ),
     limit: Type.Optional(
@@ -89,15 +136,6 @@ const PriceState = open(
     description: 'The record of a price without its points, with the dimensions of its market',
   },
 );
-
-/** The kinds of changes, in the order of a price's life. */
-export const OPERATIONS = [
-  'price-added',
-  'price-changed',
-  'published',
-  'corrected',
-  'withdrawn',
-] as const;
 
 const NOTHING = Type.Unsafe({ type: 'null' });
 const point = ref(PointState);
@@ -180,6 +218,10 @@ const ChangePage = open(
   {
     $metadata: open({
       nextSeq: Type.String({ description: 'The `after` of the next page, opaque' }),
+      hasMore: Type.Boolean({
+        description: 'True if changes may follow already: continue with `nextSeq`',
+      }),
+      warnings: Type.Array(ref(Warning), { description: '`unmatched_value` for unknown codes' }),
     }),
     data: Type.Array(ref(Change), { description: 'In commit order' }),
   },
@@ -188,11 +230,30 @@ const ChangePage = open(
 
 const ChangeLines = ndjsonSchema('ChangeLines', Change);
 
+/** The members of a point, in the order of the columns of its two sides. */
+const POINT_MEMBERS = ['low', 'mid', 'high', 'publishedAt', 'corrections'] as const;
+
+/** The columns of the CSV of changes. Their order never changes; new ones are appended. */
+export const CHANGE_COLUMNS: readonly string[] = [
+  ...['seq', 'recordedAt', 'operation', 'market', 'code', 'date', 'revision'],
+  ...['before', 'after'].flatMap((side) => POINT_MEMBERS.map((name) => side + componentName(name))),
+  ...['beforePrice', 'afterPrice'],
+];
+
+const ChangeCsv = Type.String({
+  $id: 'ChangeCsv',
+  pattern: '^seq,',
+  description:
+    'A row of column names, then a row for each change: its members, low to corrections of the ' +
+    'point before and after it, and the price before and after it as JSON',
+});
+
 /** A response of the change feed in each of its formats. */
 export const changesContent = {
   description: 'The next changes',
   content: {
     [FORMATS.json.media]: { schema: ref(ChangePage) },
+    [FORMATS.csv.media]: { schema: ref(ChangeCsv) },
     [FORMATS.ndjson.media]: { schema: ref(ChangeLines) },
   },
 };
@@ -205,4 +266,5 @@ export const CHANGE_COMPONENTS: readonly TSchema[] = [
   Change,
   ChangePage,
   ChangeLines,
+  ChangeCsv,
 ];

@@ -239,6 +239,11 @@ export const LatestPublishedAt = nullable(Instant('Publication of the latest ass
   $id: 'LatestPublishedAt',
 });
 
+export const NextExpectedAt = nullable(
+  Instant('When the first value after the latest assessment is due, by the calendar of the price'),
+  { $id: 'NextExpectedAt' },
+);
+
 const FilterValue = open(
   {
     id: Id,
@@ -300,8 +305,10 @@ export const Health = open(
     checks: open({
       database: word(['ok', 'unavailable']),
       schema: word(['ok', 'schema_outdated', 'unknown']),
-      rates: word(['ok', 'unknown_source', 'unknown'], {
-        description: '`unknown_source`: the configured source of exchange rates does not exist',
+      rates: word(['ok', 'stale', 'unknown_source', 'unknown'], {
+        description:
+          '`stale`: the newest rate is too old for a price of today; `unknown_source`: the ' +
+          'configured source of exchange rates does not exist',
       }),
       behindSince: nullable(Instant('Start of the lag')),
       data: open({ latestPublishedAt: nullable(Instant('Newest publication')) }),
@@ -354,6 +361,7 @@ export const COMPONENTS: readonly TSchema[] = [
   AssessmentLaunchedAt,
   LastAssessedAt,
   LatestPublishedAt,
+  NextExpectedAt,
   Warning,
   WarningLine,
   Metadata,

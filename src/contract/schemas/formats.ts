@@ -245,4 +245,5 @@ export const csvColumns = (market: Market): readonly string[] => [
   'movingAverage',
   'observes',
   ...['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'],
+  'nextExpectedAt',
 ];

@@ -52,7 +52,8 @@ const flag = (description: string) =>
   Type.Boolean({ description: `${description}; default false` });
 
 /** An instant of RFC 3339, without extensions such as a zone name. */
-const INSTANT = '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
+export const INSTANT =
+  '^\\d{4}-\\d{2}-\\d{2}[Tt]\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?([Zz]|[+-]\\d{2}:\\d{2})$';
 
 /** Maximum of `lastObservations`: more days than a series can have. */
 const LAST_OBSERVATIONS_MAX = 146_100;

@@ -12,7 +12,7 @@ import { checkRevision, type NewestRevision, NoEpochError } from '../newest-revi
 import { isAfter } from '../revisions.ts';
 import { sharedNextRun, untilAborted } from '../shared-work.ts';
 import { ReplicationMonitor, type ReplicationStatus } from './replication.ts';
-import { SocketClient } from './socket-client.ts';
+import { type SessionConfig, SocketClient } from './socket-client.ts';
 import { AnswerTimeout, withTimeout } from './timeout.ts';
 
 /*
@@ -30,7 +30,7 @@ export type LinkState = 'up' | 'away' | 'down';
 type CommitListener = (payload: string | null) => void;
 
 export interface LinkOptions {
-  readonly connection: pg.ClientConfig;
+  readonly connection: SessionConfig;
   /** Time without a response, in milliseconds, after which the server counts as away. */
   readonly silenceMs: number;
   /** Longest wait of requests while the database is away, in milliseconds. */
@@ -177,6 +177,11 @@ export class Link {
   /** True while the server is a standby. */
   get isStandby(): boolean {
     return this.#status?.isStandby === true;
+  }
+
+  /** True once the database has answered; at the end of an outage, once it had answered before. */
+  get hasAnswered(): boolean {
+    return this.#answeredAtMs > 0;
   }
 
   /** The newest revision as of the last check; null before the first check. */

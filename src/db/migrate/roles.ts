@@ -24,7 +24,7 @@ export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_
 }
 
 /** The accounts that can log in. The owner of the tables cannot. */
-export const LOGINS = ['migrator', 'loader', 'usage', 'service', 'keys'] as const;
+export const LOGINS = ['migrator', 'loader', 'usage', 'service', 'keys', 'reader'] as const;
 export type Login = (typeof LOGINS)[number];
 
 /** Default prefix of the account names. */
@@ -52,6 +52,32 @@ export async function rolesSql(prefix: string): Promise<string> {
     throw new RoleError('a prefix has up to 40 lower-case letters, digits and _, a letter first');
   }
   return (await readFile(ROLES_FILE, 'utf8')).replace(ACCOUNT_NAMES, `${prefix}_$1`);
+}
+
+/** A right on a table that `roles.sql` grants. */
+interface NeededRight {
+  readonly account: string;
+  /** `select`, `insert`, `update` or `delete`. */
+  readonly privilege: string;
+  /** Columns of the right; empty for the whole table. */
+  readonly columns: readonly string[];
+  readonly table: string;
+}
+
+/** The rights on tables in the list of `roles.sql`, for accounts with a prefix. */
+export async function neededRights(prefix: string): Promise<NeededRight[]> {
+  const text = await rolesSql(prefix);
+  return [...text.matchAll(/^ +\('(\w+)', '([^']+)', '(\w+)'\),?$/gm)].flatMap(
+    ([, account = '', rights = '', table = '']) =>
+      [...rights.matchAll(/(\w+)(?: \(([^)]+)\))?(?:, |$)/g)].map(
+        ([, privilege = '', columns]) => ({
+          account,
+          privilege,
+          columns: columns?.split(', ') ?? [],
+          table,
+        }),
+      ),
+  );
 }
 
 /** @throws RoleError for a password that PostgreSQL and its clients might normalise differently */

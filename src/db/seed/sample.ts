@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Insertable, type RawBuilder, sql, type Transaction } from 'kysely';
+import { sampleCalendars } from '../../../seeds/calendars.ts';
 import { SAMPLE_SOURCE, type SampleRate, sampleRates } from '../../../seeds/rates.ts';
 import { UNITS } from '../../../seeds/reference/units.ts';
 import { VALUES } from '../../../seeds/reference/values.ts';
@@ -10,6 +11,7 @@ import { matchKey } from '../../catalog/match-key.ts';
 import { type Connection, copyInto, openRevision } from '../connection.ts';
 import { type BatchEntry, NO_COUNTS, nextBatch, writeBatch } from '../ledger.ts';
 import type { Database, PriceDimensions, PriceRow } from '../schema.ts';
+import { writeSampleCalendars } from './calendars.ts';
 import { SEED_FORMAT } from './format.ts';
 import { ReferenceIds } from './reference-data.ts';
 
@@ -230,9 +232,9 @@ export interface SampleReport {
 const NOTHING: SampleReport = { prices: 0, points: 0, rates: 0 };
 
 /**
- * Inserts sample prices, points and rates that the database never had, in one revision and one
- * batch. Does nothing if exactly these are loaded. Never overwrites a stored value: a value that
- * differs is counted as outdated.
+ * Inserts sample prices, points, rates and calendars that the database never had, in one revision
+ * and one batch. Does nothing if exactly these are loaded. Never overwrites a stored value: a value
+ * that differs is counted as outdated.
  */
 export async function writeSample(
   trx: Trx,
@@ -242,18 +244,26 @@ export async function writeSample(
   onProgress: RowProgress,
 ): Promise<SampleReport> {
   const rates = sampleRates();
-  const sha256 = digestOf([...series.map(pointLines), ...rates.map(rateLine)]);
+  const calendars = await sampleCalendars();
+  const entries = [...calendars.holidays, ...calendars.calendars, ...calendars.prices];
+  const sha256 = digestOf([
+    ...series.map(pointLines),
+    ...rates.map(rateLine),
+    ...entries.map((each) => JSON.stringify(each)),
+  ]);
   if (await wasLoaded(trx, sha256)) return NOTHING;
   const prices = await writePrices(trx, markets);
   await stage(connection, series, rates, onProgress);
   const points = await affectedBy(trx, stageNewPoints);
   const newRates = await affectedBy(trx, stageNewRates);
-  const rows = series.reduce((sum, each) => sum + each.points.length, rates.length);
-  const inserted = points + newRates;
-  const unchanged = (await countOf(trx, samePoints)) + (await countOf(trx, sameRates));
+  const batch = await nextBatch(trx);
+  const followed = await writeSampleCalendars(trx, calendars, sampleMark, batch);
+  const rows = series.reduce((sum, each) => sum + each.points.length, rates.length + followed.rows);
+  const inserted = points + newRates + followed.inserted;
+  const unchanged =
+    (await countOf(trx, samePoints)) + (await countOf(trx, sameRates)) + followed.unchanged;
   const isChanged = prices + inserted > 0;
   const revision = isChanged ? await openRevision(trx, 'seeds: sample data') : null;
-  const batch = await nextBatch(trx);
   await sql`
     insert into series (price_id, date, low, mid, high, published_at, batch_id)
     select price_id, date, low, mid, high, published_at, ${batch}::integer

@@ -1,10 +1,10 @@
 // This folder has the files, programs and texts that a reader takes along from a chart. Its modules
-// are loaded when one of them is chosen. This module makes the downloads: CSV, PNG and citations.
-import { askText, ROOT } from '../api.js';
+// are loaded when one of them is chosen. This module makes the downloads: CSV, XLSX, PNG and citations.
+import { ask, askText, ROOT, Unreachable } from '../api.js';
 import { clockTime, endOf, minuteOf } from '../dates.js';
 import { counted, hasSampleRates, isSample, unitText } from '../texts.js';
 import { citationOf, sourceOf, vatOf } from './cite.js';
-import { csvAddress, fileName, joined, wideFile } from './files.js';
+import { fileAddress, fileName, joined, wideFile } from './files.js';
 import { pictureOf } from './picture.js';
 
 /** Starts a download. */
@@ -60,24 +60,49 @@ function notesOf({ entries, answers, view, warnings }) {
   return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions}`];
 }
 
-/** The file of all prices of a chart: wide, or the rows of each market one after another. */
-async function fileOf({ answers, entries }, form) {
-  if (form === 'wide') return wideFile(entries.map(({ exactly }) => exactly()));
+/** The CSV of all prices of a chart: wide, or the rows of each market one after another. */
+async function csvOf({ answers, entries }, form, kind) {
+  if (form === 'wide')
+    return wideFile(
+      entries.map(({ exactly }) => exactly()),
+      kind,
+    );
   const records = entries.map(({ record }) => record);
-  const texts = answers.map(({ address }) => askText(csvAddress(address, form, records)));
+  const texts = answers.map(({ address }) => askText(fileAddress(address, form, records, kind)));
   return joined(await Promise.all(texts));
 }
 
 /**
  * Saves the prices of a chart as CSV.
  * @param shown `answers`, `entries`, `view`, `warnings`, and `picture(isDark)` of the chart
- * @param form the form of the file
+ * @param form the columns of the file
+ * @param kind `csv` or `semicolon`
  * @returns a sentence about the saved file
  */
-export async function saveCsv(shown, form) {
-  const file = new Blob([await fileOf(shown, form)], { type: 'text/csv' });
+export async function saveCsv(shown, form, kind) {
+  const file = new Blob([await csvOf(shown, form, kind)], { type: 'text/csv' });
   save(file, fileName(shown.entries, 'csv'));
   return `Saved ${file.size} bytes at ${clockTime(new Date())}`;
+}
+
+/** Saves the prices of a chart as XLSX: a workbook for each market, as the service makes it. */
+export async function saveWorkbooks({ answers, entries }, form) {
+  const records = entries.map(({ record }) => record);
+  const files = await Promise.all(
+    answers.map(async ({ address }) => {
+      const answer = await ask(fileAddress(address, form, records, 'xlsx'));
+      return answer.blob().catch(() => {
+        throw new Unreachable('The answer of the service broke off');
+      });
+    }),
+  );
+  for (const [at, file] of files.entries()) {
+    const { market } = answers[at];
+    const own = entries.filter((entry) => entry.market === market);
+    save(file, fileName(own, 'xlsx'));
+  }
+  const what = files.length === 1 ? `${files[0].size} bytes` : `${files.length} workbooks`;
+  return `Saved ${what} at ${clockTime(new Date())}`;
 }
 
 /** Saves the chart as PNG, in light colours for printing or in dark ones. */

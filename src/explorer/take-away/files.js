@@ -1,4 +1,4 @@
-// The CSV files of a chart: their columns, their requests, and one file for several markets.
+// The files of a chart: their columns, their requests, and one CSV for several markets.
 /** Columns of the programs, and the first columns of every long file. They explain each value. */
 const IDENTITY = ['code', 'date', 'low', 'mid', 'high', 'currency', 'unitOfMeasure', 'name'];
 
@@ -54,15 +54,26 @@ export function columnsOf(records) {
   ];
 }
 
-/** The address of a CSV file in a form. */
-export function csvAddress(address, form, records) {
+/** The parameters of each kind of file. */
+const KINDS = {
+  csv: 'format=csv',
+  semicolon: 'format=csv&csvDialect=semicolon',
+  xlsx: 'format=xlsx',
+};
+
+/**
+ * The address of a file.
+ * @param form the columns of the file: `whole`, `short`, `wide` or `program`
+ * @param kind `csv`, `semicolon` (a CSV with semicolons and decimal commas) or `xlsx`
+ */
+export function fileAddress(address, form, records, kind = 'csv') {
   const options = {
     whole: `columns=${columnsOf(records).join(',')}`,
     short: 'columns=short',
     wide: 'layout=wide',
     program: `columns=${IDENTITY.join(',')}`,
   };
-  return `${address}${address.includes('?') ? '&' : '?'}format=csv&${options[form]}`;
+  return `${address}${address.includes('?') ? '&' : '?'}${KINDS[kind]}&${options[form]}`;
 }
 
 /** The rows of several files with the same columns as one file. */
@@ -86,13 +97,20 @@ const unitOf = ({ currency, unitOfMeasure }) =>
  * A row for each date and a column with the mid of each price, which its heading names with
  * currency and unit.
  * @param records exact records
+ * @param kind `csv` or `semicolon`
  */
-export function wideFile(records) {
+export function wideFile(records, kind) {
+  const [separator, point] = kind === 'semicolon' ? [';', ','] : [',', '.'];
   const names = records.map((record) => `${record.code} [${unitOf(record)}]`);
   const mids = records.map(({ series }) => new Map(series.map(({ date, mid }) => [date, mid])));
   const dates = [...new Set(mids.flatMap((each) => [...each.keys()]))].sort();
-  const rows = dates.map((date) => [date, ...mids.map((each) => each.get(date) ?? '')]);
-  return [['date', ...names.map(cell)], ...rows].map((row) => `${row.join(',')}\r\n`).join('');
+  const rows = dates.map((date) => [
+    date,
+    ...mids.map((each) => each.get(date)?.replace('.', point) ?? ''),
+  ]);
+  return [['date', ...names.map(cell)], ...rows]
+    .map((row) => `${row.join(separator)}\r\n`)
+    .join('');
 }
 
 /** The name of a file: the codes of its prices, as many as a name holds. */

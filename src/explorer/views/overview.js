@@ -118,7 +118,12 @@ class MarketOverview extends Loaded {
           ${record && html`<${Change} summary=${summary} span="year" isPoints=${isPayable(record)} />`}
         </td>
         <td class="date latest">
-          <${Day} date=${latest?.date} frequency=${record?.frequency} asOf=${asOf} />
+          <${Day}
+            date=${latest?.date}
+            frequency=${record?.frequency}
+            asOf=${asOf}
+            due=${record?.nextExpectedAt}
+          />
         </td>
       </tr>
     `;
@@ -199,6 +204,7 @@ export class Overview extends Component {
               )}
             </${ScrollTable}>
           </section>
+          <p><a href=${linkTo({ ...EMPTY, corrections: 'visit' })}>Corrections</a></p>
         `
       }
       ${closed.length > 0 && html`<${Closed} markets=${closed} />`}

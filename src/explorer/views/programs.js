@@ -1,7 +1,7 @@
 // The shown request, and programs that send it.
 import { ROOT } from '../api.js';
 import { copied } from '../take-away/clipboard.js';
-import { csvAddress } from '../take-away/files.js';
+import { fileAddress } from '../take-away/files.js';
 import { recipesOf } from '../take-away/recipes.js';
 import { Component, html } from '../ui.js';
 
@@ -12,7 +12,7 @@ export class Programs extends Component {
     const answer = answers.find((each) => each.market === market) ?? answers[0];
     const records = entries.map(({ record }) => record);
     const urlOf = (address) => new URL(address, ROOT).href;
-    const program = urlOf(csvAddress(answer.address, 'program', records));
+    const program = urlOf(fileAddress(answer.address, 'program', records));
     const recipes = recipesOf(urlOf(answer.address), program);
     const { text } = recipes.find(({ id }) => id === recipe);
     return html`
@@ -28,7 +28,7 @@ export class Programs extends Component {
           </select>
         </label>`
       }
-      <p class="request"><code>GET ${urlOf(csvAddress(answer.address, form, records))}</code></p>
+      <p class="request"><code>GET ${urlOf(fileAddress(answer.address, form, records))}</code></p>
       <div class="row spread">
         <div class="segments" role="group" aria-label="Program">
           ${recipes.map(

@@ -2,7 +2,7 @@
 // of them is chosen.
 import { Component, darkSetting, html, Later } from '../ui.js';
 
-/** The forms of a CSV file, with their names. */
+/** The forms of a file, with their names. */
 const FORMS = [
   ['whole', 'Columns that differ'],
   ['short', 'Short'],
@@ -26,8 +26,13 @@ export class TakeAway extends Component {
     }
   }
 
-  saveCsv = () =>
-    this.act('Asking for the file…', ({ saveCsv }) => saveCsv(this.props, this.state.form));
+  saveCsv = (kind) =>
+    this.act('Asking for the file…', ({ saveCsv }) => saveCsv(this.props, this.state.form, kind));
+
+  saveWorkbooks = () =>
+    this.act('Asking for the file…', ({ saveWorkbooks }) =>
+      saveWorkbooks(this.props, this.state.form),
+    );
 
   savePicture = (isDark) =>
     this.act('Drawing…', ({ savePicture }) => savePicture(this.props, isDark));
@@ -51,7 +56,9 @@ export class TakeAway extends Component {
                 ${FORMS.map(([id, name]) => html`<option value=${id} selected=${id === form}>${name}</option>`)}
               </select>
             </label>
-            <button type="button" onClick=${this.saveCsv}>CSV</button>
+            <button type="button" onClick=${this.saveWorkbooks}>Excel</button>
+            <button type="button" onClick=${() => this.saveCsv('csv')}>CSV</button>
+            <button type="button" title="Decimal commas, for Excel in most of Europe" onClick=${() => this.saveCsv('semicolon')}>CSV with semicolons</button>
             <button type="button" onClick=${() => this.savePicture(false)}>PNG of the chart</button>
             ${
               darkSetting.matches &&

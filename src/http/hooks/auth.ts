@@ -8,11 +8,13 @@ import type {
   RouteOptions,
 } from 'fastify';
 import type { Kysely } from 'kysely';
-import { credentialOf, type Principal } from '../../auth/credentials.ts';
+import { credentialOf, isCalendarToken, type Principal } from '../../auth/credentials.ts';
 import { cachedKeys, findKey, type KeyLookup, verifyKey } from '../../auth/keys/verify.ts';
 import {
   authUnavailable,
+  calendarTokenElsewhere,
   insufficientScope,
+  invalidApiKey,
   invalidToken,
   noMarketScope,
 } from '../../auth/refusals.ts';
@@ -200,10 +202,16 @@ export class CredentialChecks {
   }
 
   async #authenticate(request: FastifyRequest): Promise<Principal> {
-    const takesBasic = this.#options.settings.takesBasic && isRead(request);
-    const { place, text } = credentialOf(request.raw.rawHeaders, takesBasic, request.url);
+    const isCalendar = request.routeOptions.config.takesCalendarToken === true;
+    const { takesBasic } = this.#options.settings;
+    const takesPassword = (takesBasic || isCalendar) && isRead(request);
+    const { place, text } = credentialOf(request.raw.rawHeaders, takesPassword, request.url);
     if (place === 'token') return this.#verifyToken(request);
-    return verifyKey(this.#keyLookup(request), text, place);
+    // Without Basic for keys, the calendar address takes it for its own tokens only.
+    if (place === 'password' && !takesBasic && !isCalendarToken(text)) throw invalidApiKey(place);
+    const principal = await verifyKey(this.#keyLookup(request), text, place);
+    if (isCalendarToken(text) && !isCalendar) throw calendarTokenElsewhere();
+    return principal;
   }
 
   #authenticateReported(request: FastifyRequest): Promise<Principal> {
@@ -225,18 +233,22 @@ const isRead = ({ method }: FastifyRequest): boolean => method === 'GET' || meth
 const BASIC_CHALLENGE = 'Basic realm="prices", charset="UTF-8"';
 
 /**
- * Adds the Basic challenge to a 401 of a GET, so that spreadsheets prompt for a key. Requests of
- * scripts do not get it, because browsers would show a password prompt. On plain http a browser
- * sends no Sec-Fetch-Mode, but only a program sends x-api-key.
+ * Adds the Basic challenge to a 401 of a GET, so that spreadsheets and calendars prompt for a key.
+ * Requests of scripts do not get it, because browsers would show a password prompt. On plain http a
+ * browser sends no Sec-Fetch-Mode, but only a program sends x-api-key.
  */
-export const basicChallenge: onSendHookHandler = (request, reply, payload, done) => {
-  const { 'sec-fetch-mode': mode = 'navigate', 'x-api-key': key } = request.headers;
-  const isScript = mode !== 'navigate' || key !== undefined;
-  if (reply.statusCode === 401 && isRead(request) && !isScript) {
-    reply.header('www-authenticate', `${reply.getHeader('www-authenticate')}, ${BASIC_CHALLENGE}`);
-  }
-  done(null, payload);
-};
+export const basicChallenge =
+  (takesBasic: boolean): onSendHookHandler =>
+  (request, reply, payload, done) => {
+    const isTaken = takesBasic || request.routeOptions.config.takesCalendarToken === true;
+    const { 'sec-fetch-mode': mode = 'navigate', 'x-api-key': key } = request.headers;
+    const isScript = mode !== 'navigate' || key !== undefined;
+    if (isTaken && reply.statusCode === 401 && isRead(request) && !isScript) {
+      const challenge = `${reply.getHeader('www-authenticate')}, ${BASIC_CHALLENGE}`;
+      reply.header('www-authenticate', challenge);
+    }
+    done(null, payload);
+  };
 
 const WARNING_MS = 30 * 86_400_000;
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { principalName } from '../../auth/credentials.ts';
+import { calendarTokenIn, principalName } from '../../auth/credentials.ts';
 import { UnknownSigningKey } from '../../auth/refusals.ts';
 import { Problem } from '../../errors.ts';
 import { monotonicMs, type Rate, type RateDecision } from '../../limits/bucket.ts';
@@ -35,9 +35,11 @@ function setRateHeaders(reply: FastifyReply, rate: Rate, verdict: RateDecision):
   });
 }
 
-/** True if a header has a credential, which need not be valid. */
-export const hasCredential = ({ headers }: FastifyRequest): boolean =>
-  headers['x-api-key'] !== undefined || headers.authorization !== undefined;
+/** True if a request has a credential, which need not be valid. */
+export const hasCredential = ({ headers, url }: FastifyRequest): boolean =>
+  headers['x-api-key'] !== undefined ||
+  headers.authorization !== undefined ||
+  calendarTokenIn(url) !== null;
 
 /** The network of a client, by which it is limited while its principal is unknown. */
 export function networkOf(request: FastifyRequest): string {
@@ -83,9 +85,9 @@ function passwordOf(text: string): string {
 /** The principal that the credential of a request had at its last check; null if unknown. */
 export function knownPrincipal(
   limits: Limits,
-  { headers, context }: FastifyRequest,
+  { headers, context, url }: FastifyRequest,
 ): KnownPrincipal | null {
-  const text = headers['x-api-key'] ?? headers.authorization;
+  const text = headers['x-api-key'] ?? headers.authorization ?? calendarTokenIn(url);
   if (typeof text !== 'string') return null;
   context.credential = hash('sha256', passwordOf(text), 'base64');
   return limits.known.get(context.credential) ?? null;

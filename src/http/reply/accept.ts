@@ -32,13 +32,15 @@ export function checkNoChoice(request: FastifyRequest): void {
 }
 
 /** Formats of the feed; the first is the default. */
-const FEED_FORMATS = ['json', 'ndjson'] as const;
+const FEED_FORMATS = ['json', 'ndjson', 'csv'] as const;
+
+export type ListFormat = (typeof FEED_FORMATS)[number];
 
 /**
  * Negotiates the format of changes by the Accept header.
  * @throws Problem `not_acceptable` that names the formats
  */
-export function listFormatOf({ headers }: FastifyRequest): (typeof FEED_FORMATS)[number] {
+export function listFormatOf({ headers }: FastifyRequest): ListFormat {
   const offered = FEED_FORMATS.map((name) => FORMATS[name].media);
   const media = preferredType(headers.accept, offered);
   const format = FEED_FORMATS.find((name) => FORMATS[name].media === media);

@@ -29,10 +29,14 @@ export function priceHeaders(
     if (method !== 'POST' && isSent) headers['link'] = `<${next}>; rel="next"`;
   }
   if (hasMetadata) return headers;
-  headers['x-warnings'] = warningsText(warnings);
-  headers['x-warnings-count'] = String(warnings.length);
-  return headers;
+  return { ...headers, ...warningsHeaders(warnings) };
 }
+
+/** The headers of warnings for a format without `$metadata`. */
+export const warningsHeaders = (warnings: readonly Warning[]) => ({
+  'x-warnings': warningsText(warnings),
+  'x-warnings-count': String(warnings.length),
+});
 
 /** Maximum size of the warnings header: clients and proxies accept headers of about 8 KB. */
 const WARNINGS_BYTES_MAX = 4_096;

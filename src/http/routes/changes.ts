@@ -5,14 +5,24 @@ import { insufficientScope } from '../../auth/refusals.ts';
 import { marketOf } from '../../catalog/markets.ts';
 import { allows, marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
 import { type FlatQuery, flatReader, queryOf } from '../../contract/request/query.ts';
-import { type ChangeLimits, changeQuery, changesContent } from '../../contract/schemas/changes.ts';
+import {
+  CHANGE_COLUMNS,
+  type ChangeLimits,
+  type ChangeOperation,
+  changeQuery,
+  changesContent,
+  OPERATIONS,
+} from '../../contract/schemas/changes.ts';
 import { FORMATS } from '../../contract/schemas/formats.ts';
+import { firstMicrosecondFrom } from '../../db/instant.ts';
 import { brokenRules, Problem } from '../../errors.ts';
 import type { Feed } from '../../prices/changes/follow.ts';
 import type { ChangesPage, ChangesRequest } from '../../prices/changes/page.ts';
+import type { ChangesStart } from '../../prices/changes/segments.ts';
 import { turn } from '../../std/turns.ts';
 import type { CredentialChecks } from '../hooks/auth.ts';
-import { listFormatOf } from '../reply/accept.ts';
+import { type ListFormat, listFormatOf } from '../reply/accept.ts';
+import { warningsHeaders } from '../reply/price-headers.ts';
 import { codingOf, holdBody, sendCoded, VARY } from '../reply/send.ts';
 import { changesOperation } from './operations.ts';
 
@@ -89,16 +99,33 @@ interface ChangeOptions extends ChangeLimits {
 
 interface ChangesQuery {
   readonly after?: string;
+  readonly since?: string;
   readonly market?: readonly string[];
+  readonly codes?: readonly string[];
+  readonly operations?: readonly ChangeOperation[];
   readonly limit?: number;
   readonly wait?: number;
 }
 
 /** The validated query. @throws Problem `validation_failed` with every violation */
 function validQuery({ values, errors }: FlatQuery): ChangesQuery {
-  if (errors.length > 0) throw brokenRules(errors);
-  return values as ChangesQuery;
+  const query = values as ChangesQuery;
+  const broken = [...errors];
+  if (query.since !== undefined && query.after !== undefined) {
+    const detail = 'since and after both name where to start; omit one of them';
+    broken.push({ pointer: '/since', code: 'unknown_field', detail });
+  }
+  if (broken.length > 0) throw brokenRules(broken);
+  return query;
 }
+
+function startOf({ after, since }: ChangesQuery): ChangesStart {
+  if (since !== undefined) return { since: firstMicrosecondFrom(since) };
+  return after === undefined ? null : { after };
+}
+
+/** The form of the changes in a format. */
+const formOf = (format: ListFormat) => (format === 'csv' ? 'csv' : 'json');
 
 /** Number of changes from which a page is written in an event-loop turn of its own. */
 const CHANGES_AT_ONCE = 500;
@@ -126,24 +153,41 @@ function checkMarkets(request: FastifyRequest, credentials: CredentialChecks): v
   }
 }
 
+/** True for operations that exclude some changes. */
+const isSubset = (sent: readonly ChangeOperation[] | undefined): sent is ChangeOperation[] =>
+  sent !== undefined && OPERATIONS.some((each) => !sent.includes(each));
+
 function changesRequest(
   query: ChangesQuery,
   principal: Principal,
   options: ChangeOptions,
+  format: ListFormat,
 ): ChangesRequest {
   const open = marketsOpenTo(principal.scopes);
   const wanted = query.market && new Set(query.market);
   return {
     markets: wanted ? open.filter((slug) => wanted.has(slug)) : open,
-    after: query.after ?? null,
+    readableMarkets: open,
+    start: startOf(query),
+    codes: query.codes ?? null,
+    operations: isSubset(query.operations) ? query.operations : null,
     limit: query.limit ?? options.limit,
+    form: formOf(format),
   };
+}
+
+/** The body of a page in a format. */
+function bodyOf({ changes, next, hasMore, warnings }: ChangesPage, format: ListFormat): string {
+  if (format === 'ndjson') return changes.map((each) => `${each}\n`).join('');
+  if (format === 'csv') return `${CHANGE_COLUMNS.join(',')}\r\n${changes.join('')}`;
+  const metadata = { nextSeq: next, hasMore, warnings };
+  return `{"$metadata":${JSON.stringify(metadata)},"data":[${changes.join(',')}]}`;
 }
 
 async function send(
   request: FastifyRequest,
   reply: FastifyReply,
-  format: ReturnType<typeof listFormatOf>,
+  format: ListFormat,
   page: ChangesPage,
   hasWaited: boolean,
 ): Promise<FastifyReply> {
@@ -152,16 +196,14 @@ async function send(
     'cache-control': 'no-store',
     vary: VARY,
     'x-next-seq': nextSeq,
+    'x-has-more': String(page.hasMore),
     'x-data-revision': page.revision,
+    ...(format === 'json' ? {} : warningsHeaders(page.warnings)),
   };
   if (hasWaited && page.changes.length === 0) return reply.code(204).headers(headers).send();
   // A page may have several megabytes.
   if (page.changes.length > CHANGES_AT_ONCE) await turn();
-  const text =
-    format === 'ndjson'
-      ? page.changes.map((each) => `${each}\n`).join('')
-      : `{"$metadata":${JSON.stringify({ nextSeq })},"data":[${page.changes.join(',')}]}`;
-  const bytes = Buffer.from(text);
+  const bytes = Buffer.from(bodyOf(page, format));
   // Without these headers a refusal moves no reader of the feed forward.
   holdBody(request, bytes.length);
   reply.headers(headers).type(FORMATS[format].type);
@@ -219,8 +261,8 @@ export function changeRoutes(
     const query = validQuery(read(request.url));
     const principal = principalOf(request);
     const { work } = request.context;
-    const asked = changesRequest(query, principal, options);
     const format = listFormatOf(request);
+    const asked = changesRequest(query, principal, options, format);
     const waitMs = (query.wait ?? 0) * 1000;
     if (waitMs === 0)
       return send(request, reply, format, await feed.read(asked, work.signal), false);

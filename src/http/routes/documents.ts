@@ -45,6 +45,12 @@ export async function openapi(
             name: 'x-api-key',
             description: 'An API key of this service; its scopes grant access to markets',
           },
+          calendar_token: {
+            type: 'apiKey',
+            in: 'query',
+            name: 'token',
+            description: 'A calendar token: an API key that opens GET /v3/calendar alone',
+          },
           bearerAuth: {
             type: 'http',
             scheme: 'bearer',

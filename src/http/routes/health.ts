@@ -4,6 +4,7 @@ import type { Client } from '../../db/client.ts';
 import type { DatabaseHealth } from '../../db/health.ts';
 import type { MinRevisionCheck } from '../../db/min-revision.ts';
 import { retryAfter } from '../../errors.ts';
+import { dayAfter } from '../../std/days.ts';
 import { healthOperation, liveOperation, readyOperation } from './operations.ts';
 
 const newestOf = (all: Iterable<string>): string | null => {
@@ -21,13 +22,29 @@ interface About {
   readonly rateSource: string;
 }
 
-const bodyOf = ({ version, rateSource }: About, seen: DatabaseHealth, behindMs: number | null) => {
+/** A conversion uses a rate of at most so many days before its point. */
+const RATE_AGE_DAYS_MAX = 7;
+
+/** True if no rate of the source is new enough for a price of today. A source may have none. */
+function areRatesStale(
+  { rateSource }: About,
+  { rateDays }: DatabaseHealth,
+  nowMs: number,
+): boolean {
+  const newest = rateDays.get(rateSource);
+  if (newest === undefined) return false;
+  return newest < dayAfter(new Date(nowMs).toISOString().slice(0, 10), -RATE_AGE_DAYS_MAX);
+}
+
+const bodyOf = (about: About, seen: DatabaseHealth, behindMs: number | null, nowMs: number) => {
+  const { version, rateSource } = about;
   const isWell = seen.database === 'ok' && seen.schema === 'ok';
   const { database, schema, rateSources } = seen;
   const latestPublishedAt = newestOf(seen.publishedAt.values());
   const isKnown = rateSources?.includes(rateSource);
-  const rates = isKnown === undefined ? 'unknown' : isKnown ? 'ok' : 'unknown_source';
-  // Without a published value or the source of rates, the service is degraded.
+  const known = areRatesStale(about, seen, nowMs) ? 'stale' : 'ok';
+  const rates = isKnown === undefined ? 'unknown' : isKnown ? known : 'unknown_source';
+  // Without a published value or usable rates, the service is degraded.
   const isWhole = latestPublishedAt !== null && rates === 'ok';
   const status = !isWell ? 'unavailable' : isWhole ? 'ok' : 'degraded';
   const behindSince = behindMs === null ? null : new Date(Date.now() - behindMs).toISOString();
@@ -62,11 +79,12 @@ export function healthRoutes(
   about: About,
   { health }: Pick<Client, 'health'>,
   minRevision: Pick<MinRevisionCheck, 'behindMs'>,
+  clock: () => { readonly nowMs: number },
 ): void {
   const answer = async (request: FastifyRequest, reply: FastifyReply, isReadiness: boolean) => {
     const database = await health.current();
     const behindMs = minRevision.behindMs();
-    const body = bodyOf(about, database, behindMs);
+    const body = bodyOf(about, database, behindMs, clock().nowMs);
     const isBehind = behindMs !== null && !takesBehind(request);
     const seen = !isReadiness
       ? body

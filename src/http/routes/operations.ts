@@ -100,6 +100,26 @@ const reference = (operationId: string, summary: string, description: string): O
   security: either([]),
 });
 
+/** `GET /v3/calendar`. */
+export const calendarOperation: Operation = {
+  operationId: 'getCalendar',
+  tags: ['Discovery'],
+  summary: 'Due days of prices',
+  description: paragraphs(
+    [
+      'The days on which prices are due by their publication calendars, with the instant and the',
+      'state of each: published, due, late, or closed with the holiday. Days beyond those that a',
+      'calendar knows are not guessed: `reason` is then `calendar_unknown`.',
+    ],
+    [
+      'As `text/calendar`, or with `format=ics`, each due day is an event; its id stays if a',
+      'holiday moves it, and `SEQUENCE` grows. A calendar token in the parameter `token`, or as',
+      'the password of Basic, opens this address alone.',
+    ],
+  ),
+  security: [...SCOPES.flatMap((scope) => either([scope])), { calendar_token: [] }],
+};
+
 export const searchOperation = reference(
   'searchPrices',
   'Find prices',

@@ -27,7 +27,7 @@ function checkHeader({ line, fields }: SourceRow): void {
     if (!known.includes(name)) {
       const hint =
         fields.length === 1 && /[;\t]/.test(name)
-          ? '; columns are separated by commas'
+          ? '; columns are separated by commas: load table --map reads other separators'
           : didYouMean(name, known);
       throw new Refusal('unknown_column', `There is no column of this name${hint}`, place);
     }

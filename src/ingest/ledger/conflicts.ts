@@ -3,6 +3,7 @@ import { columnName } from '../../catalog/dimensions.ts';
 import { KIND_OF, type Trx } from '../descriptions/known-names.ts';
 import type { Batch } from '../load/batches.ts';
 import { STAGED_CHANGES } from '../staging/change-set.ts';
+import { laterCalendars } from './calendars.ts';
 import { type RowTable, removedIn } from './history.ts';
 
 /** A later revision that depends on the changes of a batch. */
@@ -112,7 +113,8 @@ export async function conflictsOf(trx: Trx, revision: string): Promise<Conflict[
     with found (revision) as (
       (${laterValues('series', revision)}) union (${laterValues('fx_rate', revision)})
       union (${laterPrices(revision)}) union (${lostSeries(revision)})
-      union (${lostReferences(revision)}) union (${takenKeys(revision)}))
+      union (${lostReferences(revision)}) union (${takenKeys(revision)})
+      union (${laterCalendars(revision)}))
     select b.id as batch, revision_text(r.number) as revision,
       coalesce(b.format || ' ' || b.file_name, r.reason) as what
     from found join revision r on r.number = found.revision

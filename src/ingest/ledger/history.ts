@@ -5,6 +5,7 @@ import type { Trx } from '../descriptions/known-names.ts';
 import { CHANGEABLE, CHANGEABLE_COLUMNS, listOf } from '../descriptions/prices.ts';
 import { type Batch, readBatch } from '../load/batches.ts';
 import { stageReversal, type ValueRow, type Values, valueChange } from '../staging/change-set.ts';
+import { type CalendarRowChange, shownCalendars } from './calendars.ts';
 
 /** The rows that a revision wrote to a table, including superseded ones. */
 const rowsWritten = (table: string, columns: RawBuilder<unknown>, revision: string) => sql`
@@ -170,10 +171,13 @@ export interface BatchChange {
     | 'price-changed'
     | 'name-added'
     | 'name-changed'
-    | 'name-removed';
+    | 'name-removed'
+    | 'calendar-added'
+    | 'calendar-changed'
+    | 'calendar-removed';
   /** Code of the price, currency of the rate, or the name. */
   readonly code: string;
-  /** Source of a rate, or kind of a name. */
+  /** Source of a rate, kind of a name; `holidays`, `calendar` or `price` for calendars. */
   readonly of: string | null;
   /** Day of the value; null for other changes. */
   readonly date: string | null;
@@ -227,6 +231,14 @@ function priceChange(
   return { operation: 'price-changed', ...common, before, after };
 }
 
+function calendarChange({ kind, name, before, after }: CalendarRowChange): BatchChange {
+  const asMembers = (row: CalendarRowChange['after']) =>
+    typeof row === 'string' ? { calendar: row } : row;
+  const end = before === null ? 'added' : after === null ? 'removed' : 'changed';
+  const values = { before: asMembers(before), after: asMembers(after) };
+  return { operation: `calendar-${end}`, code: name, of: kind, date: null, ...values };
+}
+
 async function* rowsAs<T>(
   trx: Trx,
   query: RawBuilder<T>,
@@ -236,8 +248,8 @@ async function* rowsAs<T>(
 }
 
 /**
- * All changes of a revision: names, prices, then points and rates sorted by code and day. Memory
- * does not grow with their number.
+ * All changes of a revision: names, prices, calendars, then points and rates sorted by code and
+ * day. Memory does not grow with their number.
  */
 async function* changesOf(trx: Trx, revision: string): AsyncGenerator<BatchChange> {
   yield* rowsAs(trx, namesIn(revision), ({ kind, before, after }) => ({
@@ -250,6 +262,7 @@ async function* changesOf(trx: Trx, revision: string): AsyncGenerator<BatchChang
   }));
   const names = await namesOf(trx);
   yield* rowsAs(trx, pricesIn(revision), (row) => priceChange(row, names));
+  yield* rowsAs(trx, shownCalendars(revision), calendarChange);
   yield* rowsAs(trx, shownPoints(revision), shownChange);
   yield* rowsAs(trx, shownRates(revision), shownChange);
 }

@@ -19,6 +19,7 @@ import {
   writeChanges,
 } from '../staging/change-set.ts';
 import { DROP_STAGING_TABLES, STAGING_TABLES } from '../staging/stage.ts';
+import { previewCalendars, type UndoneCalendars, undoCalendars } from './calendars.ts';
 import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
 import { pricesChangedIn, removedIn, restoreRows, stageUndone } from './history.ts';
 
@@ -41,7 +42,7 @@ export interface DatedValue {
 }
 
 /** The changes that an undo will make, reported before they are written. */
-export interface UndoPreview {
+export interface UndoPreview extends UndoneCalendars {
   readonly removedPrices: Listed<NamedPrice>;
   readonly restoredPrices: Listed<NamedPrice>;
   /** Prices whose earlier attributes are restored. */
@@ -165,6 +166,7 @@ async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPrevi
     withdrawn: await dated('gone'),
     corrected: await listChanges(trx, 'changed'),
     restored: await dated('new'),
+    ...(await previewCalendars(trx, revision)),
   };
 }
 
@@ -184,10 +186,16 @@ async function write(trx: Trx, number: string, preview: UndoPreview): Promise<Lo
     inserted: preview.restored.total,
   };
   await writeChanges(trx, await changedTargets(trx), ORIGINAL_METADATA, written);
+  await undoCalendars(trx, number);
+  const counted = {
+    withdrawn: written.withdrawn + preview.calendarsRemoved.total,
+    corrected: written.corrected + preview.calendarsAsBefore.total,
+    inserted: written.inserted + preview.calendarsRestored.total,
+  };
   return {
     ...NO_COUNTS,
-    ...written,
-    rows: written.withdrawn + written.corrected + written.inserted,
+    ...counted,
+    rows: counted.withdrawn + counted.corrected + counted.inserted,
     pricesAdded: preview.restoredPrices.total,
     pricesChanged: preview.changedPrices.total,
     pricesRemoved: preview.removedPrices.total,

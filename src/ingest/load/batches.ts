@@ -3,7 +3,14 @@ import { instantOf } from '../../db/instant.ts';
 import type { LoadCounts } from '../../db/ledger.ts';
 import type { Database } from '../../db/schema.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
-import type { OpenedLoad } from './phases.ts';
+import type { FileFormat } from '../records/format.ts';
+
+/** What identifies the content of a load. */
+interface LoadIdentity {
+  readonly sha256: Buffer;
+  readonly formatName: string;
+  readonly format: Pick<FileFormat, 'mappingSha256'>;
+}
 
 export interface EarlierBatch {
   readonly id: number;
@@ -16,7 +23,7 @@ export interface EarlierBatch {
  */
 export async function earlierBatch(
   db: Kysely<Database>,
-  { sha256, formatName, format }: OpenedLoad,
+  { sha256, formatName, format }: LoadIdentity,
 ): Promise<EarlierBatch | null> {
   const { rows } = await sql<EarlierBatch>`
     select id, vintage from load_batch
@@ -43,6 +50,8 @@ export interface Batch extends Required<LoadCounts> {
   /** In the wire format; null if nothing changed. */
   readonly revision: string | null;
   readonly actor: string;
+  /** The account of the database that logged in; null in batches from before it was recorded. */
+  readonly account: string | null;
   readonly reason: string | null;
   /** The batch that this one reversed. */
   readonly undoes: number | null;
@@ -61,7 +70,7 @@ const LEDGER_COLUMNS = sql`
   b.id as batch, b.status, b.format, b.file_name as file, encode(b.sha256, 'hex') as sha256,
   encode(b.mapping_sha256, 'hex') as "mappingSha256", b.vintage, b.started_at as "startedAt",
   b.finished_at as "finishedAt", revision_text(b.revision) as revision,
-  b.actor, b.reason, b.rows::float8, b.inserted::float8, b.unchanged::float8,
+  b.actor, b.account, b.reason, b.rows::float8, b.inserted::float8, b.unchanged::float8,
   b.corrected::float8, b.outdated::float8, b.withdrawn::float8, b.rejected::float8,
   b.prices_added as "pricesAdded", b.prices_changed as "pricesChanged",
   b.prices_removed as "pricesRemoved", b.undoes, b.undone_by as "undoneBy"`;

@@ -40,7 +40,7 @@ interface Classifying extends RejectionContext, StagedLoad {
 export async function classify(
   trx: Trx,
   staged: StagedLoad,
-  { allowCorrections, acceptJumps, jumpFactor, onPreview }: LoadRequest,
+  { allowCorrections, acceptJumps, jumpFactor, previewAll, onPreview }: LoadRequest,
 ): Promise<ClassifiedLoad> {
   const { format, problems, descriptions, rowsRead, rows } = staged;
   const mayCorrect = allowCorrections === true && staged.reason !== null;
@@ -64,7 +64,11 @@ export async function classify(
     pricesAdded: prices.created.length,
     pricesChanged: prices.changed.length,
   };
-  const preview = await previewOf(trx, { currencies, prices, counts });
+  const preview = await previewOf(
+    trx,
+    { currencies, prices, counts },
+    previewAll ? null : PREVIEW_MAX,
+  );
   await onPreview?.(preview);
   if (problems.refuses) throw new LoadRefused({ ...staged, preview });
   return { ...staged, currencies, prices, counts, preview };
@@ -119,15 +123,19 @@ async function compare(load: Classifying, { failed }: PriceChanges): Promise<voi
   await dropRejected(load);
 }
 
-const listed = <T>(all: readonly T[]): Listed<T> => ({
+const listed = <T>(all: readonly T[], most: number | null): Listed<T> => ({
   total: all.length,
-  shown: all.slice(0, PREVIEW_MAX),
+  shown: most === null ? all : all.slice(0, most),
 });
 
-/** Assembles the preview of a classified load. */
+/**
+ * Assembles the preview of a classified load.
+ * @param most entries of each list; null for all
+ */
 async function previewOf(
   trx: Trx,
   { currencies, prices, counts }: Pick<ClassifiedLoad, 'currencies' | 'prices' | 'counts'>,
+  most: number | null,
 ): Promise<LoadPreview> {
   const created = prices.created.map(({ code, attributes }) => ({
     code,
@@ -137,14 +145,14 @@ async function previewOf(
     kind: record.kind === 'product' ? record.kind : record.dimension,
     name: record.name,
   }));
-  const again = await listChanges(trx, 'new');
+  const again = await listChanges(trx, 'new', most);
   return {
-    newPrices: listed(created),
-    changedPrices: listed(prices.changes),
-    newNames: listed(names),
+    newPrices: listed(created, most),
+    changedPrices: listed(prices.changes, most),
+    newNames: listed(names, most),
     newCurrencies: currencies,
-    newValues: { ...(await listNewValues(trx)), values: counts.inserted },
-    corrections: await listChanges(trx, 'changed'),
+    newValues: { ...(await listNewValues(trx, most)), values: counts.inserted },
+    corrections: await listChanges(trx, 'changed', most),
     again: {
       total: again.total,
       shown: again.shown.map(({ before: _, ...value }) => value),

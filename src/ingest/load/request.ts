@@ -65,6 +65,8 @@ export interface LoadRequest extends Omit<ChangeRequest<LoadPreview>, 'reason'> 
    */
   readonly jumpFactor: string;
   readonly acceptJumps?: boolean | undefined;
+  /** True for a preview with all entries of its lists, however many. */
+  readonly previewAll?: boolean | undefined;
   /** Path of the rejects file. Without it, any rejected row refuses the load. */
   readonly rejects?: { readonly file: string; readonly overwrite: boolean } | undefined;
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;

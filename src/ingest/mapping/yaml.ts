@@ -15,10 +15,19 @@ import { quoted } from '../../errors.ts';
 export const MAPPING_BYTES_MAX = 262_144;
 const DEPTH_MAX = 8;
 
+/** A place in a file. */
+export interface YamlPlace {
+  /** Line and column, from 1. */
+  readonly line: number;
+  readonly column: number;
+}
+
 /** One problem of a mapping. */
 export interface MappingViolation {
   /** Line of the mapping file, from 1. */
   readonly line: number;
+  /** Column of the line, from 1. */
+  readonly column?: number;
   /** JSON pointer of the member; empty for the whole mapping. */
   readonly pointer: string;
   readonly message: string;
@@ -29,6 +38,8 @@ export interface MappingDocument {
   readonly value: unknown;
   /** The line of each member, by its pointer. */
   readonly lines: ReadonlyMap<string, number>;
+  /** The place of each member, by its pointer. */
+  readonly places: ReadonlyMap<string, YamlPlace>;
   readonly violations: readonly MappingViolation[];
 }
 
@@ -41,6 +52,7 @@ const WHOLE = /^(?:0|-?[1-9]\d{0,8})$/;
 /** Converts YAML nodes to plain values and records their lines. */
 class YamlReader {
   readonly lines = new Map<string, number>();
+  readonly places = new Map<string, YamlPlace>();
   readonly violations: MappingViolation[] = [];
   private readonly counter: LineCounter;
 
@@ -48,18 +60,26 @@ class YamlReader {
     this.counter = counter;
   }
 
-  lineAt(offset: number): number {
-    return Math.max(1, this.counter.linePos(offset).line);
+  placeAt(offset: number): YamlPlace {
+    const { line, col } = this.counter.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
   }
 
   fail(offset: number, pointer: string, message: string): null {
-    this.violations.push({ line: this.lineAt(offset), pointer, message });
+    this.violations.push({ ...this.placeAt(offset), pointer, message });
     return null;
+  }
+
+  /** Records the place of a member. */
+  private note(pointer: string, offset: number): void {
+    const place = this.placeAt(offset);
+    this.lines.set(pointer, place.line);
+    this.places.set(pointer, place);
   }
 
   value(node: Node | null, pointer: string, offset: number): unknown {
     const at = node?.range?.[0] ?? offset;
-    if (!this.lines.has(pointer)) this.lines.set(pointer, this.lineAt(at));
+    if (!this.lines.has(pointer)) this.note(pointer, at);
     if (node === null) return null;
     if (pointer.split('/').length > DEPTH_MAX + 1) return this.fail(at, pointer, 'Nested too deep');
     if (isAlias(node)) return this.fail(at, pointer, 'An alias (*name): write the value out');
@@ -100,7 +120,7 @@ class YamlReader {
         this.fail(offset, member, `The name appears twice, first in line ${line}`);
         continue;
       }
-      this.lines.set(member, this.lineAt(offset));
+      this.note(member, offset);
       members.set(name, this.value(pair.value, member, offset));
     }
     // Creates own members for all names, even `__proto__`.
@@ -108,22 +128,31 @@ class YamlReader {
   }
 }
 
+const placesOf = ({ lines, places, violations }: YamlReader) => ({ lines, places, violations });
+
 const failure = (line: number, message: string): MappingDocument => ({
   value: null,
   lines: new Map(),
+  places: new Map(),
   violations: [{ line, pointer: '', message }],
 });
 
+/** A kind of YAML file: its name in messages, and its largest size in bytes. */
+export interface YamlKind {
+  readonly name: string;
+  readonly bytesMax: number;
+}
+
+const MAPPINGS: YamlKind = { name: 'mapping', bytesMax: MAPPING_BYTES_MAX };
+
 /** Parses a mapping: YAML 1.2 without tags, anchors, aliases and duplicate names. */
-export function readYaml(bytes: Buffer): MappingDocument {
-  if (bytes.length > MAPPING_BYTES_MAX) {
-    return failure(1, `The mapping is larger than ${MAPPING_BYTES_MAX} bytes`);
-  }
+export function readYaml(bytes: Buffer, { name, bytesMax } = MAPPINGS): MappingDocument {
+  if (bytes.length > bytesMax) return failure(1, `The ${name} is larger than ${bytesMax} bytes`);
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    return failure(1, 'The mapping is not text in UTF-8');
+    return failure(1, `The ${name} is not text in UTF-8`);
   }
   const counter = new LineCounter();
   const reader = new YamlReader(counter);
@@ -138,12 +167,11 @@ export function readYaml(bytes: Buffer): MappingDocument {
     for (const { pos, message } of [...document.errors, ...document.warnings]) {
       reader.fail(pos[0], '', `Not YAML: ${quoted(message)}`);
     }
-    if (document.directives?.yaml.explicit) reader.fail(0, '', 'A mapping has no directives');
+    if (document.directives?.yaml.explicit) reader.fail(0, '', `A ${name} has no directives`);
     if (reader.violations.length > 0) {
-      return { value: null, lines: reader.lines, violations: reader.violations };
+      return { ...placesOf(reader), value: null };
     }
-    const value = reader.value(document.contents as Node | null, '', 0);
-    return { value, lines: reader.lines, violations: reader.violations };
+    return { value: reader.value(document.contents as Node | null, '', 0), ...placesOf(reader) };
   } catch (error) {
     // The parser recurses for each open bracket.
     if (error instanceof RangeError) return failure(1, 'Not YAML: nested too deep');

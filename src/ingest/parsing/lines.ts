@@ -127,7 +127,8 @@ export function readableLine(bytes: Buffer, line: number, problems: Problems): s
   }
   if (!isUtf8(bytes)) {
     const value = bytes.toString('latin1');
-    problems.reject('invalid_encoding', 'The line is not UTF-8', { line, value });
+    const message = 'The line is not UTF-8: load table --map reads Windows-1252 and others';
+    problems.reject('invalid_encoding', message, { line, value });
     return null;
   }
   return bytes.toString('utf8').replace(/\r$/, '');

@@ -45,6 +45,10 @@ export const LOAD_ERRORS = {
   invalid_code: 'A code that is not 1 to 64 visible ASCII characters',
   period_averages: 'Averages of a month or year, where rates of days are needed',
   no_value: 'A day to withdraw on which the price has no value',
+  invalid_yaml: 'A text that is not plain YAML',
+  invalid_calendar: 'A holiday list or calendar that breaks a rule of calendar files',
+  unknown_calendar: 'A calendar that neither the file nor the database has',
+  unknown_holidays: 'A holiday list that neither the file nor the database has',
 } as const;
 
 export type LoadErrorCode = keyof typeof LOAD_ERRORS;
@@ -61,6 +65,9 @@ export interface LoadProblem {
   /** Path of the mapping, if the problem is in the mapping and not in the loaded file. */
   readonly file?: string;
   readonly line: number | null;
+  /** The column of the line in characters, from 1; only of YAML. */
+  readonly position?: number;
+  /** The name of the column or member. */
   readonly column: string | null;
   /** The text at the place, cut to 64 characters. */
   readonly value: string | null;
@@ -83,6 +90,7 @@ export class Refusal extends Error {
 export interface ProblemPlace {
   readonly file?: string | undefined;
   readonly line?: number | null;
+  readonly position?: number;
   readonly column?: string | null;
   readonly value?: string | null;
   readonly remedies?: readonly Remedy[];
@@ -107,11 +115,12 @@ const MESSAGE_MAX = 1_000;
 export const problemOf = (
   code: LoadErrorCode,
   message: string,
-  { file, line = null, column = null, value = null, remedies }: ProblemPlace,
+  { file, line = null, position, column = null, value = null, remedies }: ProblemPlace,
 ): LoadProblem => ({
   ...(file === undefined ? {} : { file }),
   // Line 0 stands for the command line, which has no lines.
   line: line === 0 ? null : line,
+  ...(position === undefined ? {} : { position }),
   column: shownCopy(column),
   value: shownCopy(value),
   code,

@@ -13,7 +13,7 @@ import type { RatePublisher } from '../records/format.ts';
  *   p, r, b, o  a price, a currency, a batch, the coverage of a batch
  */
 
-/** Entries kept of each list in a preview; all entries are counted. */
+/** Entries kept of each list in a preview, unless all are asked for; all entries are counted. */
 export const PREVIEW_MAX = 1_000;
 
 /** The first entries of a list, and their total number. */
@@ -38,14 +38,18 @@ export interface ValueChange {
   readonly after: Values | null;
 }
 
-/** Runs a query for its first rows, ordered by code and date, and its total number of rows. */
+/**
+ * Runs a query for its first rows, ordered by code and date, and its total number of rows.
+ * @param most null for all rows
+ */
 export async function firstOf<T extends object>(
   trx: Trx,
   query: RawBuilder<T>,
+  most: number | null = PREVIEW_MAX,
 ): Promise<Listed<T>> {
   const { rows } = await sql<T & { total?: number }>`
     select *, (count(*) over ())::float8 as total from (${query}) as found
-    order by 1, 2 limit ${PREVIEW_MAX}`.execute(trx);
+    order by 1, 2 limit ${most}`.execute(trx);
   const total = rows[0]?.total ?? 0;
   for (const row of rows) delete row.total;
   return { total, shown: rows };
@@ -96,6 +100,7 @@ type ChangeState =
 export async function listChanges(
   trx: Trx,
   state: Extract<ChangeState, 'new' | 'changed' | 'gone'>,
+  most: number | null = PREVIEW_MAX,
 ): Promise<Listed<ValueChange>> {
   const { total, shown } = await firstOf(
     trx,
@@ -110,6 +115,7 @@ export async function listChanges(
         left join currency r on c.source is not null and r.id = c.id
       where c.state = ${state} and (c.state <> 'new' or c.corrections is not null
         or u.name is null)`,
+    most,
   );
   return { total, shown: shown.map(valueChange) };
 }

@@ -284,7 +284,7 @@ export interface NewValues {
 }
 
 /** Lists the new values of each price or currency. */
-export const listNewValues = (trx: Trx): Promise<Listed<NewValues>> =>
+export const listNewValues = (trx: Trx, most: number | null): Promise<Listed<NewValues>> =>
   firstOf(
     trx,
     sql<NewValues>`
@@ -295,4 +295,5 @@ export const listNewValues = (trx: Trx): Promise<Listed<NewValues>> =>
       select u.name, count(*)::float8, min(c.date), max(c.date)
       from pg_temp.load_change c join pg_temp.load_series u using (series_no)
       where ${VALUE_IS_NEW} group by u.name`,
+    most,
   );

@@ -26,13 +26,13 @@ export function feedOf(readers: ChangeReaders, link: Link): Feed {
       if (isStopped || endMs <= performance.now()) break;
       count = commits.count;
       try {
-        page = await readShared({ ...request, after: page.next }, count);
+        page = await readShared({ ...request, start: { after: page.next } }, count);
         failure = null;
       } catch (error) {
         checkDatabaseFailure(error);
         failure = { error };
       }
-      if (page.changes.length > 0) return page;
+      if (page.changes.length > 0 || page.hasMore) return page;
     }
     if (failure) throw failure.error;
     return page;
@@ -41,7 +41,8 @@ export function feedOf(readers: ChangeReaders, link: Link): Feed {
   return {
     read: (request, signal) => {
       const read = () => readPage(readers, request, signal);
-      return request.limit > LARGE ? largeReads.run(read, signal) : read();
+      const isLarge = request.limit > LARGE || request.operations !== null;
+      return isLarge ? largeReads.run(read, signal) : read();
     },
     follow: async (request, waitMs, signal) => {
       const endMs = performance.now() + waitMs;
@@ -49,7 +50,7 @@ export function feedOf(readers: ChangeReaders, link: Link): Feed {
       if (!isStopped) unsubscribe ??= link.onCommit(() => commits.notify());
       const { count } = commits;
       const page = await readLimit.run(() => readPage(readers, request, signal), signal);
-      if (page.changes.length > 0) return page;
+      if (page.changes.length > 0 || page.hasMore) return page;
       return wait(request, { page, count }, endMs, signal);
     },
     waiting: () => commits.waiters,
@@ -116,7 +117,10 @@ const POLL_MS = 2_000;
 /** Concurrent reads of followers: hundreds may wake at once. */
 const READERS = 2;
 
-/** A page of more changes is large. Large pages are read one at a time. */
+/**
+ * A page of more changes is large, and one of some kinds of changes may read as much. Large pages
+ * are read one at a time.
+ */
 const LARGE = 1_000;
 
 /** The change feed and its followers. */
@@ -151,8 +155,7 @@ interface PageRead {
 function sharedReader(readers: ChangeReaders, readLimit: ReadLimit) {
   const once = sharedLoad<ChangesPage>();
   return (request: ChangesRequest, count: number): Promise<ChangesPage> => {
-    const { after, limit, markets } = request;
-    const key = `${count} ${after} ${limit} ${markets.join()}`;
+    const key = `${count} ${JSON.stringify(request)}`;
     return once(key, () => readLimit.run(() => readPage(readers, request), NEVER));
   };
 }

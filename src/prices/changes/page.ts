@@ -1,18 +1,24 @@
 import type { Kysely } from 'kysely';
 import { marketOf } from '../../catalog/markets.ts';
-import { instantOf } from '../../db/instant.ts';
+import type { ChangeOperation } from '../../contract/schemas/changes.ts';
 import type { Reads } from '../../db/reads.ts';
 import { commitIdOf, findRevision, numberOf, wireText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { brokenRules, type Problem, startAgain } from '../../errors.ts';
-import { decimalOf, decimalText } from '../../std/decimal.ts';
 import { Slice } from '../../std/turns.ts';
+import type { Warning } from '../answer/warnings.ts';
 import type { ReferenceReader, References } from '../market/references.ts';
+import { IN_THE_FUTURE } from '../plan/options.ts';
 import { attributesOf, currencyAndUnitOf } from '../write/record.ts';
+import { type FilteredRange, windowOf } from './candidates.ts';
+import { wantedPricesOf } from './codes.ts';
+import { type ChangeForm, type ChangeValues, WRITERS } from './forms.ts';
 import {
   type ChangeRun,
+  type ChangesStart,
   LATEST,
   lengthOf,
+  type PageRange,
   revisionIn,
   runsOf,
   type Tip,
@@ -23,24 +29,21 @@ import {
   type ChangedPrice,
   changedPoints,
   changedPrices,
-  type PointValue,
   type PriceAt,
 } from './values.ts';
 
 /*
  * The change feed: each committed change of a point or a price, in the order of commits. This file
  * reads a page, `values.ts` the values before and after, and `follow.ts` waits for the next change.
+ * `candidates.ts` finds the changes of some prices or kinds.
  */
-
-/** Reads the reference data at one of its revisions. */
-type ReferencesAt = (reference: string) => Promise<References>;
 
 /**
  * Reads a page of the feed. It reads the number of the newest change first and no change beyond it,
- * so a page is consistent and never changes again.
+ * so a full page is consistent and never changes again.
  * @throws Problem `unknown_revision` for a position of another epoch, one beyond the newest change,
- *   or one that a failover has lost; `validation_failed` for a revision without `revision:`; errors
- *   of the database
+ *   or one that a failover has lost; `validation_failed` for a revision without `revision:`, and
+ *   for an instant in the future; errors of the database
  */
 export async function readPage(
   readers: ChangeReaders,
@@ -48,42 +51,97 @@ export async function readPage(
   signal?: AbortSignal,
 ): Promise<ChangesPage> {
   const db = readers.reads.db(signal);
-  const tip = await tipOf(db, request.after);
-  const { limit } = request;
-  const until = numberOf(tip.number);
-  const after = await startOf(db, request.after, tip);
-  const markets = idsOf(request.markets, tip);
-  const wanted = { markets, after, until, limit, revision: tip.revision };
-  const runs = after === until ? [] : await runsOf(db, wanted);
-  const changes = await textsOf(db, readers, tip.epoch, runs);
-  const last = runs.at(-1);
-  const isFull = last !== undefined && changes.length === limit;
-  const read = isFull
-    ? `${last.number + BigInt(lengthOf(last) - 1)}.${commitIdOf(last.revision)}`
-    : tip.number;
+  const tip = await tipOf(db, request.start);
+  if (tip.isFuture) {
+    throw brokenRules([{ pointer: '/since', code: 'out_of_range', detail: IN_THE_FUTURE }]);
+  }
+  const after = await startOf(db, request.start, tip);
+  const wantedPrices = await wantedPricesOf(db, request);
+  const range = {
+    markets: idsOf(request.markets, tip),
+    after,
+    until: numberOf(tip.number),
+    limit: request.limit,
+    revision: tip.revision,
+  };
+  const write = (runs: readonly ChangeRun[]) =>
+    changesOf(db, readers, { ...request, epoch: tip.epoch }, runs);
+  const { operations } = request;
+  const isFiltered = wantedPrices !== null || operations !== null;
+  const { changes, end } = isFiltered
+    ? await filteredChanges(db, { ...range, prices: wantedPrices?.ids ?? null, operations }, write)
+    : await allChanges(db, range, write);
+  const read = end ?? tip.number;
   return {
     next: wireText(tip.epoch, read),
     revision: wireText(tip.epoch, tip.revision),
-    changes,
+    hasMore: numberOf(read) !== numberOf(tip.number),
+    changes: changes.map(({ text }) => text),
+    warnings: wantedPrices?.warnings ?? [],
   };
 }
 
-/** A JSON number with every stored digit. */
-const numberText = (text: string | null): string =>
-  text === null ? 'null' : decimalText(decimalOf(text));
-
-function pointText(value: PointValue | null): string {
-  if (value === null) return 'null';
-  const [low, mid, high] = [value.low, value.mid, value.high].map(numberText);
-  const publishedAt = instantOf(value.publishedAt);
-  return (
-    `{"low":${low},"mid":${mid},"high":${high},` +
-    `"publishedAt":"${publishedAt}","corrections":${value.corrections}}`
-  );
+/** A change of a page. */
+interface WrittenChange {
+  /** Its number and the id of its commit. */
+  readonly number: string;
+  readonly operation: ChangeOperation;
+  readonly text: string;
 }
 
-async function priceText(slug: string, changed: PriceAt | null, at: ReferencesAt): Promise<string> {
-  if (changed === null) return 'null';
+/** The changes of a page, and the position of the last one that was read; null for the newest. */
+interface PageChanges {
+  readonly changes: readonly WrittenChange[];
+  readonly end: string | null;
+}
+
+/** Reads and writes the changes of runs. */
+type Write = (runs: readonly ChangeRun[]) => Promise<WrittenChange[]>;
+
+async function allChanges(
+  db: Kysely<Database>,
+  range: PageRange,
+  write: Write,
+): Promise<PageChanges> {
+  const runs = range.after === range.until ? [] : await runsOf(db, range);
+  const changes = await write(runs);
+  return { changes, end: changes.length === range.limit ? (changes.at(-1)?.number ?? null) : null };
+}
+
+/** Most windows of the feed that a page reads; see `candidates.ts`. */
+const WINDOWS = 10;
+
+/**
+ * Reads the wanted changes window by window, until the page is full. A page that has read all its
+ * windows ends there, so that rare changes cannot make it read a whole history.
+ */
+async function filteredChanges(
+  db: Kysely<Database>,
+  range: FilteredRange,
+  write: Write,
+): Promise<PageChanges> {
+  const { limit, operations } = range;
+  const changes: WrittenChange[] = [];
+  let end: string | null = range.after;
+  for (let windows = 0; windows < WINDOWS; windows += 1) {
+    const after: string = numberOf(end);
+    if (after === range.until) return { changes, end: null };
+    const window = await windowOf(db, { ...range, after, limit: limit - changes.length });
+    const found = await write(window.runs);
+    const wanted = found.filter((each) => operations?.includes(each.operation) ?? true);
+    changes.push(...wanted.slice(0, limit - changes.length));
+    if (changes.length === limit) return { changes, end: changes.at(-1)?.number ?? null };
+    ({ end } = window);
+    if (end === null) break;
+  }
+  return { changes, end };
+}
+
+/** Reads the reference data at one of its revisions. */
+type ReferencesAt = (reference: string) => Promise<References>;
+
+async function priceText(slug: string, changed: PriceAt | null, at: ReferencesAt) {
+  if (changed === null) return null;
   const market = marketOf(slug);
   if (!market) throw new Error(`the catalog has no market ${slug}`);
   const references = await at(changed.reference);
@@ -96,56 +154,52 @@ async function priceText(slug: string, changed: PriceAt | null, at: ReferencesAt
 /** The operation of a change, from its values before and after. */
 function operationOf(
   { before, after }: { readonly before: unknown; readonly after: unknown },
-  added: string,
-  changed: string,
-): string {
+  added: ChangeOperation,
+  changed: ChangeOperation,
+): ChangeOperation {
   if (after === null) return 'withdrawn';
   return before === null ? added : changed;
 }
 
-/** Writes a change of a run: its common members, then its own. */
-function writerOf(run: ChangeRun, epoch: string) {
-  const { market, code, revision, recordedAt } = run;
-  const id = commitIdOf(revision);
-  const seqOf = (index: number): string => `${run.number + BigInt(index)}.${id}`;
-  const names = `"market":${JSON.stringify(market)},"code":${JSON.stringify(code)}`;
-  return (index: number, operation: string, date: string | null, values: string): string =>
-    `{"seq":"${wireText(epoch, seqOf(index))}",` +
-    `"recordedAt":"${recordedAt}","operation":"${operation}",${names},` +
-    `"date":${JSON.stringify(date)},"revision":"${wireText(epoch, revision)}",${values}}`;
+/** The form and the epoch of the changes of a page. */
+interface PageForm extends Pick<ChangesRequest, 'form'> {
+  readonly epoch: string;
 }
 
-/**
- * The changes of a run, each as the text of a JSON object: the change of the price itself, then
- * those of its points by date.
- */
-async function changeTexts(
-  epoch: string,
+/** The changes of a run: the change of the price itself, then those of its points by date. */
+async function changesOfRun(
+  { form, epoch }: PageForm,
   run: ChangeRun,
   price: ChangedPrice | undefined,
   points: readonly ChangedPoint[],
   at: ReferencesAt,
   slice: Slice,
-): Promise<string[]> {
-  const write = writerOf(run, epoch);
-  const texts: string[] = [];
+): Promise<WrittenChange[]> {
+  const { market, code, recordedAt } = run;
+  const id = commitIdOf(run.revision);
+  const revision = wireText(epoch, run.revision);
+  const changes: WrittenChange[] = [];
+  const add = (operation: ChangeOperation, date: string | null, values: ChangeValues): void => {
+    const number = `${run.number + BigInt(changes.length)}.${id}`;
+    const seq = wireText(epoch, number);
+    const members = { seq, recordedAt, operation, market, code, date, revision };
+    changes.push({ number, operation, text: WRITERS[form](members, values) });
+  };
   if (price) {
-    const before = await priceText(run.market, price.before, at);
-    const after = await priceText(run.market, price.after, at);
-    const operation = operationOf(price, 'price-added', 'price-changed');
-    texts.push(write(0, operation, null, `"before":${before},"after":${after}`));
+    const before = await priceText(market, price.before, at);
+    const after = await priceText(market, price.after, at);
+    add(operationOf(price, 'price-added', 'price-changed'), null, { of: 'price', before, after });
   }
   for (const point of points) {
     if (slice.isOver) await slice.yieldIfOver();
-    const values = `"before":${pointText(point.before)},"after":${pointText(point.after)}`;
-    const operation = operationOf(point, 'published', 'corrected');
-    texts.push(write(texts.length, operation, point.date, values));
+    const { before, after } = point;
+    add(operationOf(point, 'published', 'corrected'), point.date, { of: 'point', before, after });
   }
   // A number without a change would be a permanent gap.
-  if (texts.length !== lengthOf(run)) {
+  if (changes.length !== lengthOf(run)) {
     throw new Error(`revision ${run.revision} lacks changes that were numbered`);
   }
-  return texts;
+  return changes;
 }
 
 /** The readers of the feed. */
@@ -158,10 +212,16 @@ export interface ChangeReaders {
 export interface ChangesRequest {
   /** Slugs of the requested markets; the credential may read all of them. */
   readonly markets: readonly string[];
-  /** The position to continue after, as on the wire (see `tipOf`); null for the start. */
-  readonly after: string | null;
+  /** Slugs of all markets that the credential may read. */
+  readonly readableMarkets: readonly string[];
+  readonly start: ChangesStart;
+  /** The wanted prices by their codes, ignoring case; null for all. */
+  readonly codes: readonly string[] | null;
+  /** The wanted kinds of changes; null for all. */
+  readonly operations: readonly ChangeOperation[] | null;
   /** Most changes of the page. */
   readonly limit: number;
+  readonly form: ChangeForm;
 }
 
 /** Changes in the order of their commits. */
@@ -170,8 +230,12 @@ export interface ChangesPage {
   readonly next: string;
   /** The newest revision, as on the wire. */
   readonly revision: string;
-  /** Each change as the text of a JSON object. */
+  /** True if changes may follow `next` already. A page without changes may have more. */
+  readonly hasMore: boolean;
+  /** Each change as the text of a JSON object, or as a row of CSV. */
   readonly changes: readonly string[];
+  /** About codes that no price of the markets has or had. */
+  readonly warnings: readonly Warning[];
 }
 
 const unknownPosition = (detail: string): Problem =>
@@ -199,11 +263,12 @@ async function refusalOf(db: Kysely<Database>, after: string, tip: Tip): Promise
 }
 
 /** The number to continue after. @throws Problem for a position that this database never issued */
-async function startOf(db: Kysely<Database>, after: string | null, tip: Tip): Promise<string> {
+async function startOf(db: Kysely<Database>, requested: ChangesStart, tip: Tip): Promise<string> {
   const { start, number } = tip;
+  const after = requested !== null && 'after' in requested ? requested.after : '';
   if (after === LATEST) return numberOf(number);
   if (start !== null && BigInt(start) <= BigInt(numberOf(number))) return start;
-  throw await refusalOf(db, after ?? '', tip);
+  throw await refusalOf(db, after, tip);
 }
 
 /** The requested slugs, by the ids of their markets. */
@@ -217,20 +282,20 @@ function idsOf(slugs: readonly string[], tip: Tip): ReadonlyMap<number, string> 
   );
 }
 
-async function textsOf(
+async function changesOf(
   db: Kysely<Database>,
   { reads, references }: ChangeReaders,
-  epoch: string,
+  form: PageForm,
   runs: readonly ChangeRun[],
-): Promise<string[]> {
+): Promise<WrittenChange[]> {
   const [points, prices] = await Promise.all([changedPoints(db, runs), changedPrices(db, runs)]);
-  const at = (reference: string) => references(reads.db(), { epoch, reference });
-  const texts: string[] = [];
+  const at = (reference: string) => references(reads.db(), { epoch: form.epoch, reference });
+  const changes: WrittenChange[] = [];
   const slice = new Slice();
   for (const each of runs) {
     const ofPoints = points.get(each) ?? [];
-    texts.push(...(await changeTexts(epoch, each, prices.get(each), ofPoints, at, slice)));
+    changes.push(...(await changesOfRun(form, each, prices.get(each), ofPoints, at, slice)));
     await slice.yieldIfOver();
   }
-  return texts;
+  return changes;
 }

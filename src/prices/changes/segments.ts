@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { instantOf } from '../../db/instant.ts';
-import { NEWEST, onlyRow, requireCommit } from '../../db/revisions.ts';
+import { commitIdOf, NEWEST, onlyRow, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 
 /** The newest revision and change of the feed. */
@@ -17,7 +17,16 @@ export interface Tip {
    * does not have it. `LATEST` continues after `number`.
    */
   readonly start: string | null;
+  /** True if the requested instant is later than the clock and every commit. */
+  readonly isFuture: boolean;
 }
+
+/** The requested start of a page: a position, an instant, or null for the beginning of the feed. */
+export type ChangesStart =
+  | { readonly after: string }
+  /** In UTC with microseconds. */
+  | { readonly since: string }
+  | null;
 
 /** The position after every change that is committed now. */
 export const LATEST = 'latest';
@@ -53,8 +62,26 @@ const endOf = (revision: string) => {
         and s.epoch || r.commit_id = ${prefix}))`;
 };
 
-function startOf(after: string | null): RawBuilder<string | null> {
-  if (after === null || after === LATEST) return sql`0`;
+/** The number of the last change of the commits before an instant. */
+const endBefore = (instant: string) => sql<string>`coalesce((
+    select first_seq + price_changes + points - 1 from change_segment
+    where revision < coalesce((select number from revision
+      where committed_at >= ${instant}::timestamptz order by committed_at limit 1),
+      9223372036854775807)
+    order by revision desc, price_id desc limit 1), 0)`;
+
+/**
+ * The condition that no commit can have been recorded at an instant. The commits of a primary whose
+ * clock was set back are later than its clock.
+ */
+const isFuture = (instant: string) => sql<boolean>`${instant}::timestamptz > greatest(
+    clock_timestamp(), (select committed_at from revision order by number desc limit 1))`;
+
+function startOf(start: ChangesStart): RawBuilder<string | null> {
+  if (start === null) return sql`0`;
+  if ('since' in start) return endBefore(start.since);
+  const { after } = start;
+  if (after === LATEST) return sql`0`;
   const revision = revisionIn(after);
   if (revision !== null) return endOf(revision);
   return sql`case when ${isKnown(after)} then ${after.split('.')[1]}::bigint end`;
@@ -62,10 +89,9 @@ function startOf(after: string | null): RawBuilder<string | null> {
 
 /**
  * Reads the newest revision and change in one statement. Later statements read up to them.
- * @param after a position as on the wire, `LATEST`, or `revision:` and a revision; null for the
- *   start
+ * @param start its position is one as on the wire, `LATEST`, or `revision:` and a revision
  */
-export async function tipOf(db: Kysely<Database>, after: string | null): Promise<Tip> {
+export async function tipOf(db: Kysely<Database>, start: ChangesStart): Promise<Tip> {
   const { rows } = await sql<Tip>`
     select s.epoch, ${NEWEST} as revision,
       coalesce((select concat_ws('.', c.number, r.commit_id)
@@ -73,7 +99,8 @@ export async function tipOf(db: Kysely<Database>, after: string | null): Promise
           from change_segment where first_seq is not null order by first_seq desc limit 1) as c
         join revision r on r.number = c.revision), '0') as number,
       (select json_object_agg(slug, id) from market) as markets,
-      (${startOf(after)})::text as start
+      (${startOf(start)})::text as start,
+      ${start !== null && 'since' in start ? isFuture(start.since) : sql`false`} as "isFuture"
     from service s`.execute(db);
   return onlyRow(rows);
 }
@@ -98,7 +125,7 @@ export interface ChangeRun {
 }
 
 /** All changes that one revision made to one price: a row of `change_segment`. */
-interface ChangeSegment {
+export interface ChangeSegment {
   readonly revision: string;
   readonly committed_at: string;
   readonly price_id: number;
@@ -112,7 +139,7 @@ interface ChangeSegment {
 }
 
 /** The changes of a page: those of some markets after one number, up to another. */
-interface PageRange {
+export interface PageRange {
   /** Slugs of the markets, by id. */
   readonly markets: ReadonlyMap<number, string>;
   readonly after: string;
@@ -144,6 +171,12 @@ function laterSegments({ markets, after, until, limit }: PageRange) {
   );
 }
 
+/** The code of a price, which it keeps for ever. */
+export const priceCode = (id: RawBuilder<unknown>) => sql<string>`
+  select code from price where id = ${id}
+  union all select code from price_history where id = ${id}
+  limit 1`;
+
 /**
  * The segments with the wanted changes: the segment that contains `after`, and later ones until the
  * page is full.
@@ -163,10 +196,7 @@ const segmentsOf = (db: Kysely<Database>, wanted: PageRange) =>
     select concat_ws('.', c.revision, r.commit_id) as revision, r.committed_at, c.price_id,
       c.market_id, p.code, c.first_seq, c.price_changes, c.points, c.first_date, c.last_date
     from counted c join revision r on r.number = c.revision
-      cross join lateral (
-        select code from price where id = c.price_id
-        union all select code from price_history where id = c.price_id
-        limit 1) as p
+      cross join lateral (${priceCode(sql`c.price_id`)}) as p
     where c.before < ${wanted.limit} and ${requireCommit(wanted.revision)}
     order by c.first_seq`.execute(db);
 
@@ -198,9 +228,18 @@ function runOf(
 /** The number of changes of a run. */
 export const lengthOf = ({ hasPrice, points }: ChangeRun): number => points + (hasPrice ? 1 : 0);
 
+/** The number of the last change of a run, and its commit id. */
+export const endOfRun = (run: ChangeRun): string =>
+  `${run.number + BigInt(lengthOf(run) - 1)}.${commitIdOf(run.revision)}`;
+
 /** Reads the runs of the wanted changes, in order. @throws errors of the database */
 export async function runsOf(db: Kysely<Database>, wanted: PageRange): Promise<ChangeRun[]> {
   const { rows } = await segmentsOf(db, wanted);
+  return runsIn(rows, wanted);
+}
+
+/** The wanted changes of segments, which are in the order of their numbers. */
+export function runsIn(rows: readonly ChangeSegment[], wanted: PageRange): ChangeRun[] {
   const after = BigInt(wanted.after);
   const runs: ChangeRun[] = [];
   let remaining = wanted.limit;

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Unit } from '../../conversion/units.ts';
+import { readCalendars } from '../../db/calendars.ts';
 import { type DataRevision, numberIn, requireCommit } from '../../db/revisions.ts';
 import type {
   Currency,
@@ -9,6 +10,7 @@ import type {
   UnitOfMeasure,
 } from '../../db/schema.ts';
 import { cachedByRevision } from '../../db/shared-work.ts';
+import { PriceCalendars } from './price-calendars.ts';
 
 /** The reference objects of records, by the ids in the columns of `price`. */
 export interface References {
@@ -18,6 +20,7 @@ export interface References {
   readonly priceTypes: ReadonlyMap<string, object>;
   readonly units: ReadonlyMap<number, UnitReference>;
   readonly currencies: ReadonlyMap<number, CurrencyReference>;
+  readonly calendars: PriceCalendars;
 }
 
 /** A unit, for conversion and as records show it. */
@@ -43,11 +46,12 @@ const rowsAt = <Row>(table: string, revision: string) =>
     where ${requireCommit(revision)}`;
 
 async function loadReferences(db: Kysely<Database>, revision: string): Promise<References> {
-  const [products, values, units, currencies] = await Promise.all([
+  const [products, values, units, currencies, calendars] = await Promise.all([
     rowsAt<Product & { id: number }>('product', revision).execute(db),
     rowsAt<DimensionValue & { id: number }>('dimension_value', revision).execute(db),
     rowsAt<UnitOfMeasure & { id: number }>('unit_of_measure', revision).execute(db),
     rowsAt<Currency & { id: number }>('currency', revision).execute(db),
+    readCalendars(db, revision),
   ]);
   const nameOf = (each: DimensionValue) => ({ id: each.uuid, name: each.name });
   const ofKind = (kind: string) => values.rows.filter((each) => each.kind === kind);
@@ -88,6 +92,7 @@ async function loadReferences(db: Kysely<Database>, revision: string): Promise<R
         },
       ]),
     ),
+    calendars: new PriceCalendars(calendars),
   };
 }
 

@@ -19,6 +19,7 @@ export interface FoundPrice {
   readonly shortName: string | null;
   readonly lastAssessedAt: string | null;
   readonly latestPublishedAt: string | null;
+  readonly nextExpectedAt: string | null;
   readonly product: NamedValue & { readonly alias: string; readonly chemicalCode: string };
   readonly unitOfMeasure: NamedValue & { readonly symbol: string };
   readonly currency: (NamedValue & { readonly iso: string }) | null;

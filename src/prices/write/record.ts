@@ -93,6 +93,7 @@ export function membersOf(
     assessmentLaunchedAt,
     lastAssessedAt: price.last_date,
     latestPublishedAt: price.last_published_at && instantOf(price.last_published_at),
+    nextExpectedAt: references.calendars.nextOf(price)?.at ?? null,
     ...described,
   };
 }

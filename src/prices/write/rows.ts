@@ -90,6 +90,7 @@ export function sharedValues(
     assessmentLaunchedAt: members.assessmentLaunchedAt,
     lastAssessedAt: members.lastAssessedAt,
     latestPublishedAt: members.latestPublishedAt,
+    nextExpectedAt: members.nextExpectedAt,
     observes: members.observes,
     ...receiptValues(receipt),
     ...summaryValues(summary),

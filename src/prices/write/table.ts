@@ -45,6 +45,7 @@ const KINDS: Readonly<Record<string, TableColumnKind>> = {
   assessmentLaunchedAt: 'day',
   lastAssessedAt: 'day',
   latestPublishedAt: 'instant',
+  nextExpectedAt: 'instant',
   latestDate: 'day',
   latestMid: 'decimal',
   previousDate: 'day',

@@ -47,6 +47,7 @@ const ADDRESSES: readonly (readonly [string, string])[] = [
   ['/v3/prices/%6Eickel', PRICES],
   ['/v3/prices', 'GET, HEAD, OPTIONS'],
   ['/v3/search', 'GET, HEAD, OPTIONS'],
+  ['/v3/calendar', 'GET, HEAD, OPTIONS'],
   ['/v3/prices/nickel/filters', 'GET, HEAD, OPTIONS'],
   ['/health', 'GET, HEAD, OPTIONS'],
   ['/v3/prices/health', 'GET, HEAD, OPTIONS'],

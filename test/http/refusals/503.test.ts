@@ -14,6 +14,7 @@ const PRICES = [
   ['GET', '/v3/prices/nickel/filters'],
   ['GET', '/v3/prices'],
   ['GET', '/v3/search?q=nickel'],
+  ['GET', '/v3/calendar'],
 ] as const;
 
 const get = (service: TestedService, url: string) => service.request({ method: 'GET', url });

@@ -113,7 +113,8 @@ t.test(
       'code,date,midd': ['unknown_column', 'There is no column of this name; did you mean "mid"?'],
       'code;date;mid': [
         'unknown_column',
-        'There is no column of this name; columns are separated by commas',
+        'There is no column of this name; columns are separated by commas: load table --map ' +
+          'reads other separators',
       ],
       'code,date,mid,date': ['unknown_column', 'The column appears twice'],
       'date,mid': [

@@ -69,6 +69,7 @@ const requestsWith = (secret: string, key: string): string[] => [
   got(`/v3/reference/rates?base=${secret}`, key),
   got(`/v3/search?q=${secret}&limit=${secret}`, key),
   got(`/v3/changes?market=${secret}&after=${secret}`, key),
+  got(`/v3/calendar?codes=${secret}&token=${secret}`, key),
   got(`/v3/me?${secret}`, key),
   got(`/v3/me?${secret.replaceAll('_', '%5f')}%zz=1`, key),
   got(`/v3/me?%FF${secret}=1`, key),

@@ -55,7 +55,9 @@ export async function administer(url: string, ...statements: string[]): Promise<
 
 /** Drops all objects of the schema `public`, as in a database that was never migrated. */
 export const dropSchema = ({ pool }: Pick<TestDatabase, 'pool'>): Promise<unknown> =>
-  pool.query('drop schema public cascade; create schema public');
+  pool.query(
+    'drop schema public cascade; drop schema if exists published cascade; create schema public',
+  );
 
 /** The session setting of the service role: a statement ends with its connection. */
 const SESSION = '-c client_connection_check_interval=200';

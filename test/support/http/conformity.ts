@@ -159,7 +159,7 @@ function faultOfBody(type: string, place: string, url: string, method: string, b
     const mayWarn = method === 'post' || /[?&]warnings=row(&|$)/.test(url);
     return faultOfLines(place, mayWarn, body);
   }
-  if (type === 'text/plain') return faultAt(place, body);
+  if (type === 'text/plain' || type === 'text/calendar') return faultAt(place, body);
   // The bytes of a file are read by its own tests.
   if (/^application\/vnd\.(apache|openxmlformats)/.test(type)) return null;
   if (type === 'application/yaml') return faultAt(place, parse(body));

@@ -46,10 +46,12 @@ export async function serviceOn(
   database: TestDatabase,
   settings: TestSettings = {},
   way: Way = inside,
+  now?: () => number,
 ): Promise<Service> {
   const app = await buildApp({
     config: testConfig(settings),
     client: database.client,
+    ...(now === undefined ? {} : { now }),
   });
   test.teardown(() => app.close());
   const key = await keyFor(database, [ALL_MARKETS]);

@@ -7,13 +7,15 @@ import { publisherOn } from './random-commits.ts';
 
 type FeedParameters = Readonly<Record<string, string | number>>;
 
-/** Requests changes; fails if the answer violates openapi.yaml. */
+/** Requests changes, with further parameters as text; fails if the answer violates openapi.yaml. */
 export const get = (
   service: Service,
   query: FeedParameters = {},
   headers: Record<string, string> = {},
+  more = '',
 ) => {
   const search = Object.entries(query).map(([name, value]) => `${name}=${value}`);
+  if (more !== '') search.push(more);
   const url = `/v3/changes${search.length > 0 ? `?${search.join('&')}` : ''}`;
   return service.request({ method: 'GET', url, headers });
 };
@@ -22,8 +24,8 @@ export const get = (
 export const LINES = { accept: 'application/x-ndjson' };
 
 /** A page as NDJSON, whose numbers keep every digit. */
-export async function page(service: Service, query: FeedParameters = {}) {
-  const reply = await get(service, query, LINES);
+export async function page(service: Service, query: FeedParameters = {}, more = '') {
+  const reply = await get(service, query, LINES, more);
   if (reply.status !== 200) throw new Error(reply.text);
   return { changes: changesOf(reply.text), next: reply.headers['x-next-seq'] ?? '', reply };
 }

@@ -53,6 +53,7 @@ const aboutOf = (record: ExactRecord) => ({
   assessmentLaunchedAt: record.assessmentLaunchedAt,
   lastAssessedAt: record.lastAssessedAt,
   latestPublishedAt: record.latestPublishedAt,
+  nextExpectedAt: record.nextExpectedAt,
   observes: record.observes,
 });
 

@@ -10,7 +10,14 @@ import { bodyCheckOf } from '../../../src/contract/request/validate.ts';
 import { requestSchemasOf, schemasOf } from '../../../src/contract/schemas/market.ts';
 import { readDataRevision } from '../../../src/db/revisions.ts';
 import type { Database } from '../../../src/db/schema.ts';
-import { type ChangeRun, runsOf, tipOf } from '../../../src/prices/changes/segments.ts';
+import { type FilteredRange, windowOf } from '../../../src/prices/changes/candidates.ts';
+import { wantedPricesOf } from '../../../src/prices/changes/codes.ts';
+import {
+  type ChangeRun,
+  type PageRange,
+  runsOf,
+  tipOf,
+} from '../../../src/prices/changes/segments.ts';
 import { changedPoints, changedPrices } from '../../../src/prices/changes/values.ts';
 import { extentsNow } from '../../../src/prices/market/market-list.ts';
 import { selectionOf } from '../../../src/prices/market/query.ts';
@@ -95,19 +102,45 @@ const RUN: ChangeRun = {
 };
 
 /** The statements of the feed for a principal with so many markets. */
-const changesOf = (markets: number) =>
-  statementsOf((db) =>
-    runsOf(db, {
-      markets: new Map(Array.from({ length: markets }, (_, id) => [id, `market ${id}`])),
-      after: '5',
-      until: '99',
-      limit: 10,
-      revision: '42.abc123',
-    }),
-  );
+/** A page of the changes of some markets. */
+const pageOf = (markets: number): PageRange => ({
+  markets: new Map(Array.from({ length: markets }, (_, id) => [id, `market ${id}`])),
+  after: '5',
+  until: '99',
+  limit: 10,
+  revision: '42.abc123',
+});
+
+const changesOf = (markets: number) => statementsOf((db) => runsOf(db, pageOf(markets)));
+
+const windowStatementOf = (filters: Partial<FilteredRange>) =>
+  statementsOf((db) => windowOf(db, { ...pageOf(2), prices: null, operations: null, ...filters }));
 
 /** Reads the vocabulary of nickel. */
 const vocabulary = (db: Kysely<Database>) => () => vocabularyReader(db)(market('nickel'), HEAD);
+
+/** Every shape of statement of the change feed, by purpose. */
+async function shapesOfChanges(): Promise<Record<string, readonly string[]>> {
+  const one = ['x'];
+  return {
+    'how far the feed goes': await statementsOf((db) => tipOf(db, { after: 'k3f9a1abc123.5' })),
+    'the position of an instant': await statementsOf((db) =>
+      tipOf(db, { since: '2026-03-05T18:00:00.000000Z' }),
+    ),
+    'prices of a request for changes': await statementsOf((db) =>
+      wantedPricesOf(db, { markets: ['nickel'], readableMarkets: ['nickel'], codes: one }),
+    ),
+    'changes of some prices': await windowStatementOf({ prices: [1] }),
+    'corrections of two markets': await windowStatementOf({ operations: ['corrected'] }),
+    'every kind of change by its condition': await windowStatementOf({
+      operations: ['price-changed', 'published', 'withdrawn'],
+    }),
+    'changes of two markets': await changesOf(2),
+    'changes of many markets': await changesOf(17),
+    'points that changed': await statementsOf((db) => changedPoints(db, [RUN])),
+    'prices that changed': await statementsOf((db) => changedPrices(db, [RUN])),
+  };
+}
 
 /** Every shape of statement of an answer, by purpose. */
 async function shapes(): Promise<Record<string, readonly string[]>> {
@@ -153,11 +186,7 @@ async function shapes(): Promise<Record<string, readonly string[]>> {
     'the values of every filter': await statementsOf((db) =>
       usedValues(db, market('copper'), '42.abc123'),
     ),
-    'how far the feed goes': await statementsOf((db) => tipOf(db, 'k3f9a1abc123.5')),
-    'changes of two markets': await changesOf(2),
-    'changes of many markets': await changesOf(17),
-    'points that changed': await statementsOf((db) => changedPoints(db, [RUN])),
-    'prices that changed': await statementsOf((db) => changedPrices(db, [RUN])),
+    ...(await shapesOfChanges()),
     'the list of markets': await statementsOf(extentsNow),
   };
 }

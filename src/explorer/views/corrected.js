@@ -1,0 +1,170 @@
+// What was corrected or withdrawn lately, in the markets that the key can read.
+import { askText, exact, onForget } from '../api.js';
+import { minuteOf } from '../dates.js';
+import { addressOf, EMPTY, linkTo } from '../link.js';
+import { Loaded } from '../loaded.js';
+import { Failed } from '../notices.js';
+import { NOTHING } from '../texts.js';
+import { figure, html, ScrollTable } from '../ui.js';
+
+/** The days of each span, and its name. A visit lies a week back where none is remembered. */
+const SPANS = {
+  visit: { name: 'Since your last visit', days: 7 },
+  week: { name: 'Last 7 days', days: 7 },
+  month: { name: 'Last 30 days', days: 30 },
+};
+
+const SEEN = 'explorer-corrections';
+
+/** Most changes of a page of the feed, and most pages of one load. */
+const PAGE = 1_000;
+const PAGES_MAX = 10;
+
+/** Rows of the table: the newest ones. */
+const SHOWN_MAX = 500;
+
+/** The position of the feed at the last visit, and its time; null without one. */
+function lastVisit() {
+  try {
+    const { seq, at } = JSON.parse(localStorage.getItem(SEEN));
+    return typeof seq === 'string' && !Number.isNaN(Date.parse(at)) ? { seq, at } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The last visit, as it was when the page was loaded. */
+let visit = lastVisit();
+
+/** Stores the position of this visit. Does nothing if the browser forbids it. */
+function remember(seq) {
+  try {
+    localStorage.setItem(SEEN, JSON.stringify({ seq, at: new Date().toISOString() }));
+  } catch {}
+}
+
+// Another key may read other markets, for which the position says nothing.
+onForget(() => {
+  visit = null;
+  try {
+    localStorage.removeItem(SEEN);
+  } catch {}
+});
+
+const daysAgo = (days) => new Date(Date.now() - days * 86_400_000).toISOString();
+
+/** Where the changes of a span begin, as parameters of the feed. */
+const startOf = (span) =>
+  span === 'visit' && visit !== null
+    ? [['after', visit.seq]]
+    : [['since', daysAgo(SPANS[span].days)]];
+
+const pointText = (value) => {
+  if (value === null) return html`<span class="quiet">withdrawn</span>`;
+  const { low, mid, high } = value;
+  return low === null
+    ? figure(mid ?? NOTHING)
+    : html`${figure(mid)} (${figure(low)} to ${figure(high)})`;
+};
+
+const Row = ({ change }) => {
+  const { recordedAt, market, code, date, before, after } = change;
+  const record = linkTo({ ...EMPTY, market, code });
+  return html`
+    <tr>
+      <td class="date">${minuteOf(recordedAt)}</td>
+      <th scope="row"><a href=${record}>${code}</a></th>
+      <td class="date" data-label="Point of">${date ?? NOTHING}</td>
+      <td class="figure" data-label="Before"><del>${date ? pointText(before) : before.name}</del></td>
+      <td class="figure" data-label="After">${pointText(after)}</td>
+    </tr>
+  `;
+};
+
+/** @param view `corrections` is a span of `SPANS`, `market` one market or null for all */
+export class CorrectedView extends Loaded {
+  keyOf({ view }) {
+    return JSON.stringify([view.corrections, view.market]);
+  }
+
+  async load({ view: { corrections: span, market } }, signal) {
+    const changes = [];
+    let start = startOf(span);
+    for (let pages = 1; ; pages += 1) {
+      const address = addressOf('v3/changes', [
+        ...start,
+        ['market', market],
+        ['operations', 'corrected'],
+        ['operations', 'withdrawn'],
+        ['limit', PAGE],
+      ]);
+      const { $metadata, data } = exact(await this.asked(address, signal));
+      changes.push(...data);
+      start = [['after', $metadata.nextSeq]];
+      const hasMore = String($metadata.hasMore) === 'true';
+      if (hasMore && pages < PAGES_MAX) continue;
+      if (!hasMore && market === null) remember($metadata.nextSeq);
+      return { changes: changes.reverse(), hasMore };
+    }
+  }
+
+  /** A position of another epoch of the data is forgotten, and the load begins a week ago. */
+  async asked(address, signal) {
+    try {
+      return await askText(address, signal);
+    } catch (error) {
+      if (error.code !== 'unknown_revision' || visit === null) throw error;
+      visit = null;
+      return askText(address.replace(/after=[^&]*/, `since=${daysAgo(SPANS.visit.days)}`), signal);
+    }
+  }
+
+  render({ view, markets }, { data, error }) {
+    const { corrections: span, market } = view;
+    const name = markets.find(({ slug }) => slug === market)?.name;
+    const since = span === 'visit' && visit !== null ? `since ${minuteOf(visit.at)}` : null;
+    return html`
+      <section class="panel">
+        <h1>Corrections${name && `: ${name}`}</h1>
+        <p class="choices">
+          ${Object.entries(SPANS).map(
+            ([each, { name: label }]) => html`
+              <a
+                href=${linkTo({ ...EMPTY, market, corrections: each })}
+                aria-current=${each === span ? 'page' : null}
+              >${label}</a>${' '}
+            `,
+          )}
+        </p>
+        ${
+          span === 'visit' &&
+          html`<p class="quiet">
+            ${since ?? 'This browser remembers no earlier visit: these are the last 7 days.'}
+          </p>`
+        }
+        ${error && html`<${Failed} error=${error} again=${this.reload} />`}
+        ${!error && data === null && html`<p class="quiet">Looking for corrections…</p>`}
+        ${data?.changes.length === 0 && html`<p>No point was corrected or withdrawn.</p>`}
+        ${
+          data?.changes.length > 0 &&
+          html`
+            <p class="quiet">
+              ${data.changes.length > SHOWN_MAX ? `The newest ${SHOWN_MAX} of ` : ''}${data.changes.length}
+              ${data.hasMore ? ' changes; later ones are not shown: choose one market' : ' changes'}
+            </p>
+            <${ScrollTable}
+              name="Corrections"
+              kind="list corrections stack"
+              heads=${[['Recorded'], ['Price'], ['Point of'], ['Before'], ['After']]}
+            >
+              ${data.changes
+                .slice(0, SHOWN_MAX)
+                .map((change) => html`<${Row} key=${change.seq} change=${change} />`)}
+            </${ScrollTable}>
+          `
+        }
+        <p><a href=${linkTo({ ...EMPTY, market })}>${name ?? 'All markets'}</a></p>
+      </section>
+    `;
+  }
+}
