@@ -57,6 +57,7 @@ export const ARCHIVED: readonly ArchivedTable[] = [
   ...withHistory(whole('unit_of_measure')),
   ...withHistory(whole('dimension_value')),
   ...withHistory(filtered('product', inMarkets)),
+  ...withHistory(whole('search_alias')),
   whole('load_batch'),
   ...withHistory(filtered('price', inMarkets)),
   ...withHistory(whole('holiday_list')),

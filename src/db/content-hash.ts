@@ -36,6 +36,7 @@ const REFERENCE = [
   `select m.slug, p.slug, p.uuid, p.name, p.alias, p.chemical_code, p.is_sustainable
     from product p join market m on m.id = p.market_id
     order by m.slug collate "C", p.slug collate "C"`,
+  'select words, alias from search_alias order by words collate "C", alias collate "C"',
   `select slug, source, known_from, known_until, days, working_days from holiday_list
     order by slug collate "C"`,
   `select c.slug, c.rule, c.due_time, c.zone, l.slug, c.policy, c.make_up_days

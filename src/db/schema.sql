@@ -2392,6 +2392,122 @@ END
 
 comment on function price_at_2(bigint) is 'The rows of price at a revision. What was never stated to be a mean is of a day.';
 
+create table search_alias (
+  id integer generated always as identity not null,
+  words text not null,
+  alias text not null,
+  revision bigint default current_revision() not null,
+  constraint search_alias_pkey PRIMARY KEY (id),
+  constraint search_alias_words_alias_key UNIQUE (words, alias),
+  constraint search_alias_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number),
+  constraint search_alias_alias_check CHECK (((alias ~ '[^[:space:]]'::text) AND (alias !~ '[[:cntrl:]]'::text))),
+  constraint search_alias_words_check CHECK (((words ~ '[^[:space:]]'::text) AND (words !~ '[[:cntrl:]]'::text)))
+);
+
+comment on table search_alias is 'Other names for search: a price with all words in one of its attributes is found by the alias too.';
+
+create table search_alias_history (
+  id integer not null,
+  words text not null,
+  alias text not null,
+  revision bigint not null,
+  revision_to bigint not null,
+  constraint search_alias_history_pkey PRIMARY KEY (id, revision),
+  constraint search_alias_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
+  constraint search_alias_alias_check CHECK (((alias ~ '[^[:space:]]'::text) AND (alias !~ '[[:cntrl:]]'::text))),
+  constraint search_alias_history_check CHECK ((revision < revision_to)),
+  constraint search_alias_words_check CHECK (((words ~ '[^[:space:]]'::text) AND (words !~ '[[:cntrl:]]'::text)))
+);
+
+comment on table search_alias_history is 'Superseded rows of search_alias: in force from revision up to revision_to, exclusive.';
+
+CREATE TRIGGER search_alias_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON search_alias FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
+
+CREATE TRIGGER search_alias_history_by_triggers BEFORE INSERT ON search_alias_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER search_alias_insert_has_revision BEFORE INSERT ON search_alias FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
+
+CREATE TRIGGER search_alias_stamp BEFORE UPDATE ON search_alias FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
+
+CREATE TRIGGER search_alias_no_truncate BEFORE TRUNCATE ON search_alias FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER search_alias_history_frozen BEFORE DELETE OR UPDATE ON search_alias_history FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER search_alias_history_no_truncate BEFORE TRUNCATE ON search_alias_history FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE FUNCTION public.search_alias_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  if current_revision() is null and exists (select from superseded) then
+    raise exception 'a change of search_alias needs a revision of its own'
+      using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+  end if;
+  insert into search_alias_history (id, words, alias, revision, revision_to)
+    select id, words, alias, revision, current_revision() from superseded
+      where revision < current_revision();
+  return null;
+end $function$
+;
+
+comment on function search_alias_keep() is 'Copies superseded rows of search_alias to its history.';
+
+revoke execute on function search_alias_keep() from public;
+
+CREATE OR REPLACE FUNCTION public.search_alias_at(at bigint)
+ RETURNS TABLE(id integer, words text, alias text, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT search_alias.id,
+     search_alias.words,
+     search_alias.alias,
+     search_alias.revision
+    FROM search_alias
+   WHERE (search_alias.revision <= search_alias_at.at)
+ UNION ALL
+  SELECT search_alias_history.id,
+     search_alias_history.words,
+     search_alias_history.alias,
+     search_alias_history.revision
+    FROM search_alias_history
+   WHERE ((search_alias_history.revision <= search_alias_at.at) AND (search_alias_history.revision_to > search_alias_at.at));
+END
+;
+
+comment on function search_alias_at(bigint) is 'The rows of search_alias at a revision.';
+
+CREATE OR REPLACE FUNCTION public.search_alias_touch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  insert into revision_scope (scope, revision)
+    select 'reference', current_revision() where exists (select from changed)
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
+comment on function search_alias_touch() is 'Records that a revision changed search_alias.';
+
+revoke execute on function search_alias_touch() from public;
+
+CREATE TRIGGER search_alias_keep_updated AFTER UPDATE ON search_alias REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION search_alias_keep();
+
+CREATE TRIGGER search_alias_keep_deleted AFTER DELETE ON search_alias REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION search_alias_keep();
+
+CREATE TRIGGER search_alias_touch_inserted AFTER INSERT ON search_alias REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_alias_touch();
+
+CREATE TRIGGER search_alias_touch_updated AFTER UPDATE ON search_alias REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_alias_touch();
+
+CREATE TRIGGER search_alias_touch_deleted AFTER DELETE ON search_alias REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION search_alias_touch();
+
 create table holiday_list (
   id integer generated always as identity not null,
   slug text not null,

@@ -57,6 +57,14 @@ export interface Product {
   revision: Revision;
 }
 
+/** Another name for search: a price with all words in one attribute is found by the alias too. */
+export interface SearchAlias {
+  id: GeneratedAlways<number>;
+  words: string;
+  alias: string;
+  revision: Revision;
+}
+
 export interface SpecificationEntry {
   name: string;
   value: string;
@@ -181,6 +189,7 @@ export interface Database {
   unit_of_measure: UnitOfMeasure;
   dimension_value: DimensionValue;
   product: Product;
+  search_alias: SearchAlias;
   price: PriceRow;
   series: Series;
   fx_source: FxSource;

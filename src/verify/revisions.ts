@@ -128,7 +128,7 @@ export const REVISION_RULES: readonly Rule[] = [
     name: 'history-whole',
     meaning:
       'The versions of a row do not overlap, and the current version is the last. Versions of ' +
-      'units have no gap; other rows may have been removed for a time.',
+      'units and search aliases have no gap; other rows may have been removed for a time.',
     broken: VERSIONED.map(brokenVersions).join(' union all '),
   },
   {

@@ -31,6 +31,7 @@ export const VERSIONED: readonly Versioned[] = [
   byId('unit_of_measure'),
   byId('dimension_value', true),
   byId('product', true),
+  byId('search_alias'),
   byId('price', true),
   { table: 'series', key: ['price_id', 'date'], mayBeRestored: true },
   { table: 'fx_rate', key: ['source', 'currency_id', 'date'], mayBeRestored: true },

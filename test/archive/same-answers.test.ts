@@ -36,6 +36,7 @@ async function pastsOf({ pool }: TestDatabase): Promise<Past[]> {
 const GETS = [
   '/v3/prices',
   '/v3/search?q=nickel&limit=100',
+  '/v3/search?q=Deutschland&limit=100',
   '/v3/calendar?from=2026-01-01&to=2026-02-28',
   '/v3/reference/currencies',
   '/v3/reference/units',

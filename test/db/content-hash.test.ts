@@ -69,6 +69,7 @@ const CHANGES: Readonly<Record<string, string>> = {
   [`update price set product_id =
     (select max(id) from product where market_id = price.market_id)`]: 'aluminium',
   "update product set alias = 'other' where slug = 'briq'": 'reference',
+  "insert into search_alias (words, alias) values ('nickel', 'Nikl')": 'reference',
   "update currency set symbol = '¤' where iso = 'USD'": 'reference',
   "update unit_of_measure set symbol = 'to' where slug = 'tonne'": 'reference',
   "update dimension_value set name = 'other' where slug = 'gabon'": 'reference',

@@ -20,6 +20,7 @@ const VERSIONED = {
   unit_of_measure: "slug = 'kilogram'",
   dimension_value: "slug = 'europe'",
   product: "slug = 'other'",
+  search_alias: 'true',
   price: "code = 'T-3'",
   series: 'true',
   fx_rate: 'true',
@@ -33,6 +34,7 @@ const writeMore = (pool: pg.Pool) =>
     insertOf('currency', { ...CURRENCY, iso: "'EUR'" }),
     insertOf('unit_of_measure', { ...UNIT, slug: "'kilogram'", name_key: "'kilogram'" }),
     insertOf('product', productRow('nickel', 'other')),
+    "insert into search_alias (words, alias) values ('nickel', 'Nikl')",
     insertOf('series', pointRow()),
     insertOf('fx_rate', rateRow()),
   );
@@ -93,6 +95,7 @@ t.test('published data are never truncated, and the past is never written', asyn
     "update unit_of_measure set name = 'Ton' where slug = 'tonne'",
     "update dimension_value set name = 'EU' where slug = 'europe'",
     "update product set alias = 'N'",
+    "update search_alias set alias = 'Nikkel'",
     "update price set name = 'P'",
     'update series set mid = 10.5, corrections = 1',
     'update fx_rate set rate = 1.5',

@@ -1,7 +1,8 @@
 import t from 'tap';
+import { SEARCH_ALIASES } from '../../seeds/reference/search-aliases.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { scopeOf } from '../../src/catalog/scopes.ts';
-import { comparedForm } from '../../src/prices/search/words.ts';
+import { comparedForm, wordsOf } from '../../src/prices/search/words.ts';
 import { serviceWithStatementLog } from '../support/database/statement-log.ts';
 import { keyFor } from '../support/http/service.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
@@ -23,10 +24,14 @@ const TEXTS = [
   ...MISSPELT,
 ];
 
-/** All that a market shows, in the form in which it is compared. */
+/** All that a market shows and its other names, in the form in which they are compared. */
 async function knownOf(slug: string, name: string): Promise<string> {
   const { json } = await service.post(slug, {});
-  return comparedForm(`${name} ${JSON.stringify(json.data)}`);
+  const shown = comparedForm(`${name} ${JSON.stringify(json.data)}`);
+  const own = Object.entries(SEARCH_ALIASES).filter(([words]) =>
+    wordsOf(words).every((word) => shown.includes(word)),
+  );
+  return comparedForm(`${shown} ${own.flatMap(([, aliases]) => aliases).join(' ')}`);
 }
 
 for (const { slug, name, prefix } of MARKETS) {

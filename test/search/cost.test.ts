@@ -1,4 +1,5 @@
 import t from 'tap';
+import { SEARCH_ALIASES } from '../../seeds/reference/search-aliases.ts';
 import { MARKETS, type Market } from '../../src/catalog/markets.ts';
 import { referenceReader } from '../../src/prices/market/references.ts';
 import {
@@ -51,6 +52,10 @@ function generatedPrice({ name, prefix }: Market, number: number): FoundPrice {
   };
 }
 
+const ALIASES = Object.entries(SEARCH_ALIASES).flatMap(([words, aliases]) =>
+  aliases.map((alias) => ({ words, alias })),
+);
+
 const indexesOf = (markets: readonly Market[]): Promise<MarketIndex[]> =>
   Promise.all(
     markets.map((market) => {
@@ -58,6 +63,7 @@ const indexesOf = (markets: readonly Market[]): Promise<MarketIndex[]> =>
       return indexOf(
         market,
         Array.from({ length: count }, (_, at) => generatedPrice(market, at)),
+        ALIASES,
       );
     }),
   );

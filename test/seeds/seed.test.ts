@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import t from 'tap';
 import { sampleCalendars } from '../../seeds/calendars.ts';
+import { SEARCH_ALIASES } from '../../seeds/reference/search-aliases.ts';
 import { VALUES } from '../../seeds/reference/values.ts';
 import { sampleMarkets } from '../../seeds/sample.ts';
 import { seriesOf } from '../../seeds/series.ts';
@@ -16,6 +17,7 @@ const samples = markets.flatMap(({ prices }) => prices);
 /** Numbers of rows of the seeds. A further market changes all but those of rates. */
 const VALUE_COUNT = Object.values(VALUES).flatMap((values) => Object.keys(values)).length;
 const PRODUCT_COUNT = markets.flatMap(({ products }) => products).length;
+const ALIAS_COUNT = Object.values(SEARCH_ALIASES).flat().length;
 const PRICE_COUNT = samples.length;
 const POINT_COUNT = samples.flatMap((each) => seriesOf(each)).length;
 const RATE_COUNT = 12_654;
@@ -29,6 +31,7 @@ const TABLES = [
   'unit_of_measure',
   'dimension_value',
   'product',
+  'search_alias',
   'price',
   'series',
   'fx_source',
@@ -79,7 +82,7 @@ const priceId = (code: string): string => `(select id from price where code = '$
 t.test('reference data alone brings no sample, in one revision', async (t) => {
   const { db, client } = await testDatabase(t);
   const report = await seed(client, { reference: true });
-  const inserted = 10 + 19 + VALUE_COUNT + PRODUCT_COUNT;
+  const inserted = 10 + 19 + VALUE_COUNT + PRODUCT_COUNT + ALIAS_COUNT;
   t.same(report, { reference: { inserted }, sample: null });
   t.match(await countsOf(db), {
     currency: 10,

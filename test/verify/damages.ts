@@ -93,6 +93,10 @@ const PRICES: Readonly<Record<string, Damage>> = {
       where slug = 'tonne'`,
     `update unit_of_measure set factor = 1001, revision = ${LAST} where slug = 'tonne'`,
   ),
+  'a search alias whose revision changed prices only': damage(
+    'scopes-noted',
+    `insert into search_alias (words, alias, revision) values ('chile', 'Chili', ${LAST})`,
+  ),
   'a region that is an incoterm': damage(
     'dimension-kinds',
     `update price set region_id = ${anyOf('incoterm')} where code = 'XX-1'`,

@@ -2,6 +2,7 @@ import { type Insertable, type Kysely, sql, type Transaction } from 'kysely';
 import { FX_SOURCES } from '../../../seeds/rates.ts';
 import { FREQUENCY_SHORT_NAMES } from '../../../seeds/reference/categories.ts';
 import { CURRENCIES } from '../../../seeds/reference/currencies.ts';
+import { SEARCH_ALIASES } from '../../../seeds/reference/search-aliases.ts';
 import { UNITS } from '../../../seeds/reference/units.ts';
 import { VALUES } from '../../../seeds/reference/values.ts';
 import type { SampleMarket } from '../../../seeds/sample.ts';
@@ -9,7 +10,14 @@ import type { ValueKind } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { openRevision } from '../connection.ts';
 import { idOf } from '../ids.ts';
-import type { Currency, Database, DimensionValue, Product, UnitOfMeasure } from '../schema.ts';
+import type {
+  Currency,
+  Database,
+  DimensionValue,
+  Product,
+  SearchAlias,
+  UnitOfMeasure,
+} from '../schema.ts';
 
 type Trx = Transaction<Database>;
 
@@ -29,6 +37,7 @@ const KEYS = {
     ['market_id', 'slug'],
     ['market_id', 'match_key'],
   ],
+  search_alias: [['words', 'alias']],
 } as const;
 type ReferenceTable = keyof typeof KEYS;
 
@@ -118,6 +127,11 @@ const products = (markets: readonly SampleMarket[], ids: ReferenceIds): Insertab
     })),
   );
 
+const searchAliases = (): Insertable<SearchAlias>[] =>
+  Object.entries(SEARCH_ALIASES).flatMap(([words, aliases]) =>
+    aliases.map((alias) => ({ words, alias })),
+  );
+
 /** Inserts the sources of rates, which have no revision, unlike their rates. */
 async function writeSources(trx: Trx): Promise<void> {
   const rows = await trx.selectFrom('currency').select(['id', 'iso']).execute();
@@ -150,6 +164,7 @@ export async function writeReference(
     unit_of_measure: units(),
     dimension_value: dimensionValues(),
     product: products(markets, ids),
+    search_alias: searchAliases(),
   };
   let inserted = 0;
   for (const [name, rows] of Object.entries(wanted)) {

@@ -90,14 +90,53 @@ export interface MarketIndex {
   readonly postings: Uint32Array;
 }
 
+/** Another name: a text with all of `words` is found by `alias` too. */
+export interface Alias {
+  readonly words: string;
+  readonly alias: string;
+}
+
+interface AliasWords {
+  readonly words: readonly string[];
+  readonly alias: readonly string[];
+}
+
+/** The aliases of texts, by the first of their words. */
+class Aliases {
+  readonly #byWord: ReadonlyMap<string | undefined, readonly AliasWords[]>;
+
+  constructor(aliases: readonly Alias[]) {
+    const inWords = aliases.map(({ words, alias }) => ({
+      words: wordsOf(words),
+      alias: wordsOf(alias),
+    }));
+    this.#byWord = Map.groupBy(inWords, ({ words }) => words[0]);
+  }
+
+  /** The words of a text, and those of its aliases. */
+  wordsOf(text: string): readonly string[] {
+    const own = wordsOf(text);
+    const aliases = own.flatMap((word) => this.#byWord.get(word) ?? []);
+    if (aliases.length === 0) return own;
+    const has = new Set(own);
+    const fitting = aliases.filter(({ words }) => words.every((word) => has.has(word)));
+    return [...new Set([...own, ...fitting.flatMap(({ alias }) => alias)])];
+  }
+}
+
 /** The postings of each word, while they are collected. */
 class Postings {
   readonly byWord = new Map<string, number[]>();
   /** The words of texts that many prices share. */
   readonly #known = new Map<string, readonly string[]>();
+  readonly #aliases: Aliases;
+
+  constructor(aliases: readonly Alias[]) {
+    this.#aliases = new Aliases(aliases);
+  }
 
   add(text: string, posting: number, isShared: boolean): void {
-    for (const word of isShared ? this.#wordsOf(text) : wordsOf(text)) {
+    for (const word of isShared ? this.#wordsOf(text) : this.#aliases.wordsOf(text)) {
       const found = this.byWord.get(word);
       if (found === undefined) this.byWord.set(word, [posting]);
       else if (found.at(-1) !== posting) found.push(posting);
@@ -105,7 +144,7 @@ class Postings {
   }
 
   #wordsOf(text: string): readonly string[] {
-    const known = this.#known.get(text) ?? wordsOf(text);
+    const known = this.#known.get(text) ?? this.#aliases.wordsOf(text);
     this.#known.set(text, known);
     return known;
   }
@@ -114,8 +153,13 @@ class Postings {
 const OF_ONE_PRICE = ['code', 'name', 'shortName'];
 
 /** Collects the postings of all prices, in slices. */
-async function collected(market: Market, prices: readonly FoundPrice[], slice: Slice) {
-  const postings = new Postings();
+async function collected(
+  market: Market,
+  prices: readonly FoundPrice[],
+  aliases: readonly Alias[],
+  slice: Slice,
+) {
+  const postings = new Postings(aliases);
   for (const [number, price] of prices.entries()) {
     for (const [place, [field, textOf]] of ATTRIBUTES.entries()) {
       const text = textOf(price, market);
@@ -128,10 +172,17 @@ async function collected(market: Market, prices: readonly FoundPrice[], slice: S
   return postings.byWord;
 }
 
-/** Builds the index of a market from its prices in the order of their codes, in slices. */
-export async function indexOf(market: Market, prices: readonly FoundPrice[]): Promise<MarketIndex> {
+/**
+ * Builds the index of a market from its prices in the order of their codes, in slices.
+ * @param aliases other names of its texts
+ */
+export async function indexOf(
+  market: Market,
+  prices: readonly FoundPrice[],
+  aliases: readonly Alias[],
+): Promise<MarketIndex> {
   const slice = new Slice();
-  const byWord = await collected(market, prices, slice);
+  const byWord = await collected(market, prices, aliases, slice);
   const tokens = [...byWord.keys()].sort();
   await slice.yieldIfOver();
   const starts = new Uint32Array(tokens.length);

@@ -1,13 +1,19 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { MARKETS, type Market, type MarketSlug } from '../../catalog/markets.ts';
 import { dataRevisionAt, type NewestRevision } from '../../db/newest-revision.ts';
-import type { DataRevision } from '../../db/revisions.ts';
+import { type DataRevision, numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { cachedByRevision } from '../../db/shared-work.ts';
 import { Semaphore } from '../../std/semaphore.ts';
 import { selectionOf } from '../market/query.ts';
 import type { ReferenceReader } from '../market/references.ts';
-import { type FoundPrice, foundPrice, indexOf, type MarketIndex } from './market-index.ts';
+import {
+  type Alias,
+  type FoundPrice,
+  foundPrice,
+  indexOf,
+  type MarketIndex,
+} from './market-index.ts';
 
 /** Maximum number of prices in one statement: the driver parses its rows without a pause. */
 const PRICES_PER_STATEMENT = 500;
@@ -55,13 +61,16 @@ async function readIndex(
   data: DataRevision,
 ): Promise<MarketIndex> {
   const known = await references(db, data);
+  const { rows: aliases } = await sql<Alias>`
+    select words, alias from search_alias_at(${numberIn(data.reference)})
+    where ${requireCommit(data.reference)} order by id`.execute(db);
   const filters = { market, codes: null, lists: [] };
   const prices: FoundPrice[] = [];
   for (;;) {
     const range = { after: prices.at(-1)?.code ?? null, pricesMax: PRICES_PER_STATEMENT };
     const rows = await selectionOf(db, filters, data.revision, range).execute();
     for (const row of rows) prices.push(foundPrice(market, row, known));
-    if (rows.length < PRICES_PER_STATEMENT) return indexOf(market, prices);
+    if (rows.length < PRICES_PER_STATEMENT) return indexOf(market, prices, aliases);
   }
 }
 
