@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { checkToken } from '../app/check-token.ts';
 import type { Principal } from '../auth/credentials.ts';
 import { ALL_MARKETS, marketsOpenTo, SCOPES } from '../catalog/scopes.ts';
@@ -35,13 +34,13 @@ const INPUT_CHARACTERS_MAX = 65_536;
 async function readToken(): Promise<string> {
   const { stdin } = process;
   if (stdin.isTTY) process.stderr.write('Paste the token, then press Enter and Ctrl-D:\n');
-  let text = '';
   stdin.setEncoding('utf8');
-  stdin.on('data', (part: string) => {
+  let text = '';
+  // An iteration ends for every kind of input: a file at its end has no event `close`.
+  for await (const part of stdin) {
     text += part;
-    if (text.length > INPUT_CHARACTERS_MAX) stdin.destroy();
-  });
-  await once(stdin, 'close');
+    if (text.length > INPUT_CHARACTERS_MAX) break;
+  }
   const token = text.trim().replace(/^Bearer +/i, '');
   if (token === '') throw new UsageError('standard input has no token');
   if (/[^\x21-\x7e]/.test(token)) throw new UsageError('standard input has more than one token');
@@ -81,18 +80,21 @@ function resultOf(result: Principal | Problem, token: string, config: Config): T
 }
 
 function print(check: TokenCheck): void {
-  const { accepted, code, reason, subject, scopes, unknownScopes, expiresAt, hints } = check;
+  const { accepted, code, reason, subject, scopes, markets, unknownScopes } = check;
+  const { expiresAt, hints } = check;
   const state = accepted
     ? [
-        'The service accepts this token.',
+        markets.length > 0
+          ? 'The service accepts this token.'
+          : 'The token is valid, but it opens no market.',
         `  subject  ${subject}`,
-        `  scopes   ${scopes.join(' ') || 'none: it opens no market'}`,
+        `  scopes   ${scopes.join(' ') || 'none'}`,
         ...(unknownScopes.length > 0
           ? [`  unknown  ${unknownScopes.join(' ').slice(0, 400)}`]
           : []),
         `  expires  ${timeText(expiresAt ?? '')}`,
       ]
-    : [`The service refuses this token (${code}): ${reason}.`];
+    : [`The service refuses this token (${code}): ${reason?.replace(/\.$/, '')}.`];
   printLines(...state, ...hints.map((each) => `  hint     ${each}`));
 }
 

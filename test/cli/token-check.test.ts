@@ -1,3 +1,5 @@
+import { open, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import { NO_TOKENS, SECRET } from '../support/auth/auth-app.ts';
 import {
@@ -10,6 +12,7 @@ import {
   tokenOf,
 } from '../support/auth/tokens.ts';
 import { dataFolder, prices, pricesWith } from '../support/process/programs.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 const { JWT_ISSUER, JWT_AUDIENCE } = NO_TOKENS;
 const DATABASE_URL = 'postgres://127.0.0.1:1/none';
@@ -55,6 +58,23 @@ t.test('an accepted token ends with 0 and names its scopes and markets', async (
   t.match(stdout, /\n {2}scopes {3}prices:cobalt prices:nickel\n {2}unknown {2}openid\n/);
 });
 
+t.test('a token is read from a file as from a pipe, and an empty input ends with 2', async (t) => {
+  const folder = await makeFolder();
+  t.teardown(folder.remove);
+  const path = join(folder.path, 'token.txt');
+  await writeFile(path, `${secretToken(goodClaims())}\n`);
+  const file = await open(path);
+  t.teardown(() => file.close());
+  const read = await pricesWith(t, file.fd, ENV, 'token', 'check');
+  t.same([read.code, read.stderr], [0, '']);
+  t.match(read.stdout, /^The service accepts this token\.\n/);
+  const nothing = await open('/dev/null');
+  t.teardown(() => nothing.close());
+  const empty = await pricesWith(t, nothing.fd, ENV, 'token', 'check');
+  t.equal(empty.code, 2, empty.stderr);
+  t.match(empty.stderr, /standard input has no token/);
+});
+
 t.test('a refused token ends with 3 and says why, and what the settings require', async (t) => {
   const cases: readonly (readonly [token: string, code: string, reason: RegExp, hint: RegExp])[] = [
     [
@@ -71,6 +91,12 @@ t.test('a refused token ends with 3 and says why, and what the settings require'
     ],
     [secretToken(goodClaims({ exp: nowSeconds() - 60 })), 'token_expired', /expired/, /^$/],
     [
+      secretToken(goodClaims({ iat: nowSeconds(), exp: nowSeconds() + 90_000 })),
+      'invalid_token',
+      /^the lifetime of 90000 seconds is too long: JWT_LIFETIME_MAX_SECONDS allows \d+$/,
+      /^$/,
+    ],
+    [
       tokenOf({ alg: 'HS256' }, goodClaims(), () => Buffer.from('no signature of this secret')),
       'invalid_token',
       /signature/,
@@ -85,12 +111,13 @@ t.test('a refused token ends with 3 and says why, and what the settings require'
     ['opaque-token-of-an-issuer', 'invalid_token', /malformed/, /^iss is absent/],
     ['x'.repeat(9_000), 'invalid_token', /malformed/, /^iss is absent/],
   ];
-  for (const [token, problem, reason, hint] of cases) {
+  for (const [token, problem, why, hint] of cases) {
     const { code, stdout, result } = await check(t, token);
     t.same([code, result.accepted, result.code, result.scopes], [3, false, problem, []]);
-    t.match(result.reason, reason);
+    t.match(result.reason, why);
     t.match(result.hints[0] ?? '', hint);
-    t.ok(stdout.startsWith(`The service refuses this token (${problem}): ${result.reason}.\n`));
+    const reason = result.reason.replace(/\.$/, '');
+    t.ok(stdout.startsWith(`The service refuses this token (${problem}): ${reason}.\n`), stdout);
   }
 });
 
@@ -101,7 +128,7 @@ t.test('a token without a scope of a market ends with 3, and its claims are name
   t.same([code, result.accepted, result.markets], [3, true, []]);
   const hint = 'the claim roles has scopes: JWT_SCOPE_CLAIMS=roles reads them';
   t.same(result.hints, [hint]);
-  t.match(stdout, /scopes {3}none: it opens no market\n/);
+  t.match(stdout, /^The token is valid, but it opens no market\.\n[^]*scopes {3}none\n/);
   const read = await check(t, entra, { JWT_SCOPE_CLAIMS: 'roles' });
   t.same([read.code, read.result.scopes, read.result.hints], [0, ['prices:nickel'], []]);
   const { aud: _aud, ...cognito } = goodClaims({ scope: 'prices-api/prices:*' });

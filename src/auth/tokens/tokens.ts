@@ -168,7 +168,11 @@ export function principalOf(claims: Claims, rules: TokenRules, nowSeconds: numbe
   const iat = optionalTimeOf(claims['iat'], 'iat');
   if (nbf !== undefined && nowSeconds < nbf - rules.leewaySeconds) reject('not valid yet');
   if (iat !== undefined && nowSeconds < iat - rules.leewaySeconds) reject('not issued yet');
-  if (iat !== undefined && exp - iat > rules.lifetimeMaxSeconds) reject('the lifetime is too long');
+  const lifetime = exp - (iat ?? exp);
+  if (lifetime > rules.lifetimeMaxSeconds) {
+    const limit = `JWT_LIFETIME_MAX_SECONDS allows ${rules.lifetimeMaxSeconds}`;
+    reject(`the lifetime of ${lifetime} seconds is too long: ${limit}`);
+  }
   const scopes = scopesOf(claims, rules.scopeClaims);
   if (nowSeconds >= exp + rules.leewaySeconds) throw expiredToken();
   const expiresAt = new Date(exp * 1000).toISOString();

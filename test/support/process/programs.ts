@@ -48,13 +48,13 @@ function run(
   args: readonly string[],
   env: Env,
   stderr?: number,
-  input?: string,
+  input?: string | number,
 ): Running {
   const { TAP: _tap, NODE_OPTIONS: _options, ...inherited } = process.env;
   const child = spawn(process.execPath, [...args], {
     cwd: tmpdir(),
     env: { ...inherited, ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', stderr ?? 'pipe'],
+    stdio: [typeof input === 'string' ? 'pipe' : (input ?? 'ignore'), 'pipe', stderr ?? 'pipe'],
   });
   child.stdin?.on('error', () => {}).end(input);
   const output = { stdout: '', stderr: '' };
@@ -104,10 +104,10 @@ export async function prices(test: Test, env: Env, ...args: string[]): Promise<P
   return { code, stdout: running.stdout(), stderr: running.stderr() };
 }
 
-/** Runs one command to its end with a text as its standard input. */
+/** Runs one command to its end. Its standard input is a text by a pipe, or an open file. */
 export async function pricesWith(
   test: Test,
-  input: string,
+  input: string | number,
   env: Env,
   ...args: string[]
 ): Promise<ProcessOutcome> {
