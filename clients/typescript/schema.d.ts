@@ -5660,6 +5660,7 @@ export interface operations {
                     readonly "x-api-key-expires": components["headers"]["x-api-key-expires"];
                     readonly "x-min-revision-unknown": components["headers"]["x-min-revision-unknown"];
                     readonly "x-data-revision": components["headers"]["x-data-revision"];
+                    readonly "content-disposition": components["headers"]["content-disposition"];
                     readonly etag: components["headers"]["etag"];
                     readonly [name: string]: unknown;
                 };

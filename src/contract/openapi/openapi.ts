@@ -271,6 +271,7 @@ function headersOf(
     ...(operation.security?.length ? CREDENTIAL_HEADERS : []),
     ...(namesRevision ? (['x-data-revision'] as const) : []),
     ...(hasFormats ? (['content-disposition', 'x-warnings', 'x-warnings-count'] as const) : []),
+    ...(isCalendar && hasCsv ? (['content-disposition'] as const) : []),
     ...(hasFormats && path !== CALCULATIONS ? (['x-next-cursor'] as const) : []),
     ...(hasFormats && !operation.requestBody ? (['link'] as const) : []),
     ...(isFeed ? (['x-next-seq', 'x-has-more'] as const) : []),
