@@ -268,12 +268,20 @@ end $$;
 -- the rights of their owner. `db migrate` of a database whose accounts an earlier version made finds
 -- no such account: `db roles` makes it.
 do $$
+declare
+  own regclass;
 begin
   if to_regrole('prices_reader') is null then
     return;
   end if;
-  revoke all on all tables in schema public from prices_reader;
-  revoke all on all sequences in schema public from prices_reader;
+  -- Only tables of the owner, as for the other accounts.
+  for own in
+    select oid::regclass from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'S')
+        and relowner = 'prices_owner'::regrole
+  loop
+    execute format('revoke all on %s from prices_reader', own);
+  end loop;
   revoke all on all functions in schema public from prices_reader;
   if pg_has_role((select datdba from pg_database where datname = current_database()), 'usage') then
     execute format('revoke all on database %I from prices_reader', current_database());

@@ -38,7 +38,7 @@ t.test(
     const address = new URL(url);
     address.username = managed;
     address.password = 'a-password';
-    for (const login of ['migrator', 'loader', 'usage', 'service', 'keys'] as const) {
+    for (const login of ['migrator', 'loader', 'usage', 'service', 'keys', 'reader'] as const) {
       await administer(url, `grant "${roleName(prefix, login)}" to "${managed}" with admin option`);
     }
     await applyRoles(clientAs(t, address.href).db, prefix);
