@@ -397,8 +397,13 @@ t.test('a chart has the spread, the ratio and the change from a year ago', async
   const [[units, values]] = (await page.evaluate(drawn)) as [[string[], number[]]];
   t.same(units, ['% from a year ago']);
   t.same(values.map(Math.round), [50], 'the base lies before the range');
-  await show('price=copper/YEAR-A&price=nickel/CP-NI-0002&compare=spread');
-  await page.getByText('A spread needs two prices in one currency and unit').waitFor();
+  for (const compare of ['spread', 'ratio']) {
+    for (const other of ['nickel/CP-NI-0002', 'nickel/CP-NI-0011']) {
+      await show(`price=copper/YEAR-A&price=${other}&compare=${compare}`);
+      await page.getByText(`A ${compare} needs two prices in one currency and unit`).waitFor();
+      t.equal(await page.locator('.readout tbody tr').count(), 2, `no ${compare} to ${other}`);
+    }
+  }
 });
 
 t.test('the help is on every page, and its pages are those documents', async (t) => {
