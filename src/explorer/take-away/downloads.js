@@ -2,8 +2,8 @@
 // are loaded when one of them is chosen. This module makes the downloads: CSV, XLSX, PNG and citations.
 import { ask, askText, ROOT, Unreachable } from '../api.js';
 import { clockTime, endOf, minuteOf } from '../dates.js';
-import { counted, hasSampleRates, isSample, unitText } from '../texts.js';
-import { citationOf, sourceOf, vatOf } from './cite.js';
+import { counted, hasSampleRates, isSample, remarkOf, unitText, vatOf } from '../texts.js';
+import { citationOf, sourceOf } from './cite.js';
 import { fileAddress, fileName, joined, wideFile } from './files.js';
 import { pictureOf } from './picture.js';
 
@@ -49,7 +49,7 @@ function notesOf({ entries, answers, view, warnings }) {
     view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,
   ].filter(Boolean);
   if (options.length > 0) lines.push(options.join('; '));
-  lines.push(...warnings.map(({ detail }) => detail));
+  lines.push(...warnings.map(remarkOf));
   const samples = records.filter(isSample);
   if (samples.length > 0) {
     const which = samples.length === records.length ? 'the' : `${samples.length} of these`;

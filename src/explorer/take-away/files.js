@@ -29,7 +29,8 @@ const NO_COLUMN = ['currency', 'unitOfMeasure', 'conversion', 'summary', 'refere
 
 /**
  * The columns of a long file: those that name a price and its unit, and of the others those that
- * vary between the rows.
+ * vary between the rows. The specification and the source of exchange rates are there even if they
+ * are the same in every row: they mark sample data and VAT.
  * @param records the records of the chart, with their series
  */
 export function columnsOf(records) {
@@ -50,7 +51,9 @@ export function columnsOf(records) {
     ...['periodStart', 'periodEnd', 'observations', 'observationsLeftOut'].filter(isGiven),
     ...(isGiven('fx') ? ['fxDate', 'fxBase', 'fxFrom', 'fxTo'] : []),
     ...(isGiven('fxMean') ? ['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'] : []),
+    ...(records.some(({ conversion }) => conversion?.source) ? ['rateSource'] : []),
     ...(isPartial ? ['conversionStatus', 'conversionReason'] : []),
+    ...(records.some(({ specification }) => specification.length > 0) ? ['specification'] : []),
   ];
 }
 

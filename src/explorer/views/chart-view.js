@@ -2,7 +2,7 @@
 import { draw } from '../chart.js';
 import { dateOf } from '../dates.js';
 import { linkTo } from '../link.js';
-import { SampleMark } from '../notices.js';
+import { Marks } from '../notices.js';
 import { indexed, lineOf, strokeOf } from '../series.js';
 import { NOTHING, unitText } from '../texts.js';
 import {
@@ -102,7 +102,7 @@ const ReadOutRow = ({
       <th scope="row" class="wide">
         <a class="plain" href=${page}><bdi>${record.name}</bdi></a>
         <${Kind} record=${record} />
-        <${SampleMark} record=${record} among=${among} />
+        <${Marks} record=${record} among=${among} />
         ${lacking && html`<span class="mark">no rate yet for ${lacking}</span>`}
         ${
           point &&
