@@ -396,6 +396,9 @@ t.test('a chart has the spread, the ratio and the change from a year ago', async
   await show(`${PAIR}&compare=year&from=2026-01-01`);
   const [[units, values]] = (await page.evaluate(drawn)) as [[string[], number[]]];
   t.same(units, ['% from a year ago']);
+  const first = page.locator('.readout tbody tr').first();
+  t.equal(await first.locator('.mark').innerText(), '+50.0 % from a year ago');
+  t.equal(words(await first.locator('.unit').innerText()), 'USD/t');
   t.same(values.map(Math.round), [50], 'the base lies before the range');
   for (const compare of ['spread', 'ratio']) {
     for (const other of ['nickel/CP-NI-0002', 'nickel/CP-NI-0011']) {

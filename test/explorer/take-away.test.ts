@@ -153,8 +153,12 @@ t.test('a workbook is the answer of the service, one for each market', async (t)
 t.test('a CSV with semicolons has decimal commas, in every form', async (t) => {
   const { page, show } = await explorer.open(t);
   await show(VIEW);
-  const textOf = async (button: string): Promise<string> =>
-    readFile(await (await saved(page, button)).path(), 'utf8');
+  const textOf = async (button: string): Promise<string> => {
+    const file = await saved(page, button);
+    const mark = button === 'CSV' ? '' : '-semicolons';
+    t.equal(file.suggestedFilename(), `CP-NI-0001_CP-NI-0003${mark}.csv`);
+    return readFile(await file.path(), 'utf8');
+  };
   for (const form of ['whole', 'short']) {
     await page.getByLabel('Columns').selectOption(form);
     const address = (await addressShown(page)).replace(
@@ -338,6 +342,15 @@ t.test(
     }
   },
 );
+
+t.test('the picture of a chart of several markets names their revision once', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('price=nickel/CP-NI-0001&price=copper/CP-CU-0001&from=2026-06-01');
+  await page.evaluate(RECORD_WRITTEN);
+  await saved(page, 'PNG of the chart');
+  const texts = String(await page.evaluate('written.join(" ")'));
+  t.match(texts, /Commodity Prices Service, \S+, revision \S+ Drawn /);
+});
 
 t.test(
   'a citation has name, code, revision, date, source and a link to the same numbers',

@@ -56,8 +56,8 @@ function notesOf({ entries, answers, view, warnings }) {
     lines.push(`Sample data: ${which} prices are invented for demonstration`);
   }
   if (records.some(hasSampleRates)) lines.push('Sample exchange rates, invented for demonstration');
-  const revisions = answers.map(({ $metadata }) => $metadata.revision).join(', ');
-  return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions}`];
+  const revisions = [...new Set(answers.map(({ $metadata }) => $metadata.revision))];
+  return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions.join(', ')}`];
 }
 
 /** The CSV of all prices of a chart: wide, or the rows of each market one after another. */
@@ -81,7 +81,7 @@ async function csvOf({ answers, entries }, form, kind) {
  */
 export async function saveCsv(shown, form, kind) {
   const file = new Blob([await csvOf(shown, form, kind)], { type: 'text/csv' });
-  save(file, fileName(shown.entries, 'csv'));
+  save(file, fileName(shown.entries, kind === 'semicolon' ? '-semicolons.csv' : '.csv'));
   return `Saved ${file.size} bytes at ${clockTime(new Date())}`;
 }
 
@@ -99,7 +99,7 @@ export async function saveWorkbooks({ answers, entries }, form) {
   for (const [at, file] of files.entries()) {
     const { market } = answers[at];
     const own = entries.filter((entry) => entry.market === market);
-    save(file, fileName(own, 'xlsx'));
+    save(file, fileName(own, '.xlsx'));
   }
   const what = files.length === 1 ? `${files[0].size} bytes` : `${files.length} workbooks`;
   return `Saved ${what} at ${clockTime(new Date())}`;
@@ -117,7 +117,7 @@ export async function savePicture(shown, isDark) {
   const { lines, theme } = picture(isDark);
   const mode = { theme, log: view.log, bands: view.bands };
   const blob = await pictureOf(lines, { title, notes: notesOf(shown) }, mode);
-  save(blob, fileName(entries, 'png'));
+  save(blob, fileName(entries, '.png'));
   return `Saved the picture at ${clockTime(new Date())}`;
 }
 

@@ -116,9 +116,12 @@ export function wideFile(records, kind) {
     .join('');
 }
 
-/** The name of a file: the codes of its prices, as many as a name holds. */
+/**
+ * The name of a file: the codes of its prices, as many as a name holds.
+ * @param ending with its point; a text before the point follows the codes
+ */
 export function fileName(entries, ending) {
   const [first, ...others] = entries.map(({ record }) => record.code.replace(/[^\w.-]+/g, '_'));
   const rest = others.length > 3 ? [`and_${others.length}_more`] : others;
-  return `${[first, ...rest].join('_').slice(0, 120)}.${ending}`;
+  return `${[first, ...rest].join('_').slice(0, 120)}${ending}`;
 }

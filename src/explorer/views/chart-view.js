@@ -103,6 +103,7 @@ const ReadOutRow = ({
         <a class="plain" href=${page}><bdi>${record.name}</bdi></a>
         <${Kind} record=${record} />
         <${Marks} record=${record} among=${among} />
+        ${change && html`<span class="mark">${change}</span>`}
         ${lacking && html`<span class="mark">no rate yet for ${lacking}</span>`}
         ${
           point &&
@@ -123,7 +124,7 @@ const ReadOutRow = ({
       <td class="number" data-label="Low">${value('low')}</td>
       <td class="number strong" data-label="Mid">${value('mid')}</td>
       <td class="number" data-label="High">${value('high')}</td>
-      <td class="unit">${unitText(record)} ${change && html`<span class="base">${change}</span>`}</td>
+      <td class="unit">${unitText(record)}</td>
       <td class="date">
         ${
           isAtCursor || view.to || !point
