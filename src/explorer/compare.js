@@ -11,8 +11,8 @@ const OF_TWO = ['spread', 'ratio'];
 /** Places of a shown ratio. */
 const PLACES = 4;
 
-/** True if two prices have a spread: both are in one currency and unit. */
-const hasSpread = ([first, second]) => unitText(first.record) === unitText(second.record);
+/** True if two prices are in one currency and unit. A ratio of other prices is no number. */
+const areAlike = ([first, second]) => unitText(first.record) === unitText(second.record);
 
 /**
  * The prices of a spread or ratio.
@@ -21,10 +21,10 @@ const hasSpread = ([first, second]) => unitText(first.record) === unitText(secon
 export function pairOf(entries, compare) {
   if (!OF_TWO.includes(compare)) return { pair: null };
   if (entries.length < 2) return { pair: null, why: `A ${compare} needs two prices.` };
-  if (compare === 'spread' && !hasSpread(entries)) {
+  if (!areAlike(entries)) {
     return {
       pair: null,
-      why: 'A spread needs two prices in one currency and unit: choose both above.',
+      why: `A ${compare} needs two prices in one currency and unit: choose both above.`,
     };
   }
   return { pair: entries.slice(0, 2) };

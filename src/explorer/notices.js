@@ -1,7 +1,7 @@
 // Notes of the page: error responses, waits, `asOf`, remarks.
 import { isTransient } from './api.js';
 import { clockTime, isDate, minuteOf } from './dates.js';
-import { counted, hasSampleRates, isSample } from './texts.js';
+import { counted, hasSampleRates, isSample, remarkOf, vatOf } from './texts.js';
 import { html } from './ui.js';
 
 /** An error response: its sentence, code and request id. */
@@ -66,9 +66,16 @@ export const PastNote = ({ asOf, back }) => html`
   </p>
 `;
 
-/** Marks a sample price among others. */
-export const SampleMark = ({ record, among }) =>
-  isSample(record) && !among.every(isSample) && html`<span class="mark">sample</span>`;
+/** Marks of prices whose values are means, by `observes`. */
+const MEANS = { 'month-mean': 'monthly mean', 'year-mean': 'yearly mean' };
+
+/** Marks beside a name: a sample price among others, VAT, and values that are means. */
+export const Marks = ({ record, among }) =>
+  [
+    isSample(record) && !among.every(isSample) && 'sample',
+    vatOf(record) && `VAT ${vatOf(record)}`,
+    MEANS[record.observes],
+  ].map((text) => text && html`<span class="mark">${text}</span>`);
 
 /** Remarks on sample prices and sample exchange rates, which are invented. */
 function sampleRemarks(records) {
@@ -92,19 +99,26 @@ function sampleRemarks(records) {
 }
 
 const warningRemarks = (warnings) =>
-  warnings.map(({ code, detail }) => ({
-    title: detail,
-    detail: html`${detail}${' '}
-      <a href="docs/problems#warning-${code}"><code>${code}</code></a>`,
+  warnings.map((warning) => ({
+    title: remarkOf(warning),
+    detail: html`${remarkOf(warning)}${' '}
+      <a href="docs/problems#warning-${warning.code}"><code>${warning.code}</code></a>`,
   }));
 
+const isOnVat = ({ code }) => code === 'vat_included';
+
 /**
- * Remarks on one line until they are opened. The line has the titles that fit.
+ * Remarks on one line until they are opened. The line has the titles that fit. Those on VAT are
+ * first, because they are about the comparison of prices.
  * @param records the shown records
  * @param warnings the warnings of the response
  */
 export function Remarks({ records = [], warnings = [] }) {
-  const remarks = [...sampleRemarks(records), ...warningRemarks(warnings)];
+  const remarks = [
+    ...warningRemarks(warnings.filter(isOnVat)),
+    ...sampleRemarks(records),
+    ...warningRemarks(warnings.filter((each) => !isOnVat(each))),
+  ];
   if (remarks.length === 0) return null;
   return html`
     <details class="note remarks">

@@ -22,6 +22,14 @@ export const isPayable = ({ currency }) => currency === null;
 export const isSample = ({ specification }) =>
   specification.some(({ name }) => name === 'sample data');
 
+/** The text on VAT of a price, from its specification; or undefined. */
+export const vatOf = ({ specification }) =>
+  specification.find(({ name }) => name.toLowerCase() === 'vat')?.value;
+
+/** A warning with the control of the page in place of the option of a request. */
+export const remarkOf = ({ detail }) =>
+  detail.replace('Set options.rates to period-mean', 'Choose “Rates of means: Mean of the period”');
+
 /** Name of the source of sample exchange rates in a conversion receipt. */
 const SAMPLE_RATES = 'SAMPLE';
 

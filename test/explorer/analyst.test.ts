@@ -396,9 +396,17 @@ t.test('a chart has the spread, the ratio and the change from a year ago', async
   await show(`${PAIR}&compare=year&from=2026-01-01`);
   const [[units, values]] = (await page.evaluate(drawn)) as [[string[], number[]]];
   t.same(units, ['% from a year ago']);
+  const first = page.locator('.readout tbody tr').first();
+  t.equal(await first.locator('.mark').innerText(), '+50.0 % from a year ago');
+  t.equal(words(await first.locator('.unit').innerText()), 'USD/t');
   t.same(values.map(Math.round), [50], 'the base lies before the range');
-  await show('price=copper/YEAR-A&price=nickel/CP-NI-0002&compare=spread');
-  await page.getByText('A spread needs two prices in one currency and unit').waitFor();
+  for (const compare of ['spread', 'ratio']) {
+    for (const other of ['nickel/CP-NI-0002', 'nickel/CP-NI-0011']) {
+      await show(`price=copper/YEAR-A&price=${other}&compare=${compare}`);
+      await page.getByText(`A ${compare} needs two prices in one currency and unit`).waitFor();
+      t.equal(await page.locator('.readout tbody tr').count(), 2, `no ${compare} to ${other}`);
+    }
+  }
 });
 
 t.test('the help is on every page, and its pages are those documents', async (t) => {

@@ -35,6 +35,11 @@ t.test('means are converted by the mean rates of their period on demand', async 
   t.equal(words(await mid.innerText()), '800');
   const remarks = page.locator('.remarks');
   t.match(await remarks.innerText(), 'was converted at the rate of one day');
+  t.match(
+    await remarks.innerText(),
+    'Choose “Rates of means: Mean of the period” for the mean of the rates of its period',
+  );
+  t.notMatch(await remarks.innerText(), 'options.');
   await rates.selectOption('period-mean');
   await page.waitForURL(/currency=EUR&rates=period-mean$/);
   await settled(page);
@@ -73,4 +78,17 @@ t.test('a link with rates keeps them on the record and in lists', async (t) => {
   }
   await show('price=copper/MEAN&currency=EUR&rates=last-day');
   t.match(await page.locator('.note', { hasText: 'ignored' }).innerText(), 'rates=last-day');
+});
+
+t.test('a price whose values are means is marked, in a chart, a list and a citation', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('price=copper/MEAN&price=copper/DAY');
+  const row = (code: string) => page.locator('tbody tr', { hasText: `Price ${code}` }).first();
+  t.equal(await row('MEAN').locator('.mark').innerText(), 'monthly mean');
+  t.equal(await row('DAY').locator('.mark').count(), 0);
+  await show('market=copper');
+  t.equal(await row('MEAN').locator('.mark').innerText(), 'monthly mean');
+  t.equal(await row('DAY').locator('.mark').count(), 0);
+  await show('code=MEAN&market=copper');
+  t.match(await page.locator('.cite').innerText(), '; 1000 USD/t, mean of March 2026; revision');
 });

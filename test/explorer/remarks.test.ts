@@ -6,6 +6,7 @@ import { explorerOn, RECORD_WRITTEN, settled } from '../support/process/explorer
 const database = await testDatabase(t, { seeded: true });
 await commit(database.pool, async (client) => {
   await putRates(client, 'ECB', 'USD', { '2026-06-01': '1.25' });
+  await putRates(client, 'ECB', 'CNY', { '2026-06-01': '7.8' });
   for (const [index, market] of ['nickel', 'copper'].entries()) {
     const code = `M-${market}`;
     await addPrice(client, { code, currency: 'USD', unit: 'tonne', market });
@@ -57,6 +58,20 @@ for (const width of [1280, 390]) {
     }
   });
 }
+
+t.test('VAT is a mark beside the name and the first remark on converted numbers', async (t) => {
+  const { page, show } = await explorer.open(t);
+  for (const view of ['price=nickel/CP-NI-0002&price=nickel/CP-NI-0003', 'market=nickel']) {
+    await show(`${view}&currency=EUR`);
+    const row = (code: string) => page.locator('.list tbody tr', { hasText: code });
+    const marks = async (code: string) => (await row(code).locator('.mark').allInnerTexts()).join();
+    t.match(await marks('CP-NI-0002'), 'VAT 13% included', view);
+    t.notMatch(await marks('CP-NI-0003'), 'VAT', view);
+  }
+  await show('price=nickel/CP-NI-0002&price=nickel/CP-NI-0003&currency=EUR');
+  const summary = page.locator('.remarks summary');
+  t.match(await summary.innerText(), /^\d remarks: CP-NI-0002 includes VAT/);
+});
 
 t.test('a newest day without a rate is named beside the newest value with one', async (t) => {
   const { page, show } = await explorer.open(t);

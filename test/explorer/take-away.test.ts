@@ -9,7 +9,7 @@ import type { Download, Page } from 'playwright-core';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
 import { programOnPath } from '../support/process/browser.ts';
-import { explorerOn, RECORD_WRITTEN } from '../support/process/explorer.ts';
+import { explorerOn, RECORD_WRITTEN, words } from '../support/process/explorer.ts';
 
 const explorer = await explorerOn(t, await seededDatabase(t));
 const run = promisify(execFile);
@@ -72,16 +72,16 @@ t.test('one CSV has the prices of all markets of a chart', async (t) => {
   }
 });
 
-t.test('the CSV has no column with one value, beside those that name price and unit', async (t) => {
+t.test('the CSV has no column with one value, beside those that explain the values', async (t) => {
   const { page, show } = await explorer.open(t);
-  const named = ['code', 'currency', 'unitOfMeasure', 'name'];
+  const named = ['code', 'currency', 'unitOfMeasure', 'name', 'specification'];
   for (const view of [
     'price=nickel/CP-NI-0001&from=2026-05-01',
     'price=nickel/CP-NI-0006&from=2025-01-01',
   ]) {
     await show(view);
     const file = await readFile(await (await saved(page, 'CSV')).path(), 'utf8');
-    // The name has commas, and is the one quoted cell.
+    // Only a name and a specification have commas, in quotes.
     const [heads = [], ...rows] = rowsOf(file.replace(/"[^"]*"/g, 'name'));
     t.ok(rows.length > 5);
     const constant = heads.filter(
@@ -95,6 +95,12 @@ t.test('the CSV has no column with one value, beside those that name price and u
   const [heads = ''] = file.split('\r\n');
   t.match(heads, ',priceCategory', 'what differs between prices is there');
   t.notMatch(heads, 'chemicalCode');
+  t.notMatch(heads, 'rateSource');
+  await show('price=nickel/CP-NI-0002&from=2026-06-01&currency=EUR');
+  const converted = await readFile(await (await saved(page, 'CSV')).path(), 'utf8');
+  const [names = '', ...lines] = converted.trimEnd().split('\r\n');
+  t.match(names, ',rateSource,specification');
+  for (const line of lines) t.match(line, /,SAMPLE,"vat: 13% included; sample data: /);
 });
 
 t.test('the wide CSV names currency and unit of each column, over several markets', async (t) => {
@@ -147,8 +153,12 @@ t.test('a workbook is the answer of the service, one for each market', async (t)
 t.test('a CSV with semicolons has decimal commas, in every form', async (t) => {
   const { page, show } = await explorer.open(t);
   await show(VIEW);
-  const textOf = async (button: string): Promise<string> =>
-    readFile(await (await saved(page, button)).path(), 'utf8');
+  const textOf = async (button: string): Promise<string> => {
+    const file = await saved(page, button);
+    const mark = button === 'CSV' ? '' : '-semicolons';
+    t.equal(file.suggestedFilename(), `CP-NI-0001_CP-NI-0003${mark}.csv`);
+    return readFile(await file.path(), 'utf8');
+  };
   for (const form of ['whole', 'short']) {
     await page.getByLabel('Columns').selectOption(form);
     const address = (await addressShown(page)).replace(
@@ -333,6 +343,15 @@ t.test(
   },
 );
 
+t.test('the picture of a chart of several markets names their revision once', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('price=nickel/CP-NI-0001&price=copper/CP-CU-0001&from=2026-06-01');
+  await page.evaluate(RECORD_WRITTEN);
+  await saved(page, 'PNG of the chart');
+  const texts = String(await page.evaluate('written.join(" ")'));
+  t.match(texts, /Commodity Prices Service, \S+, revision \S+ Drawn /);
+});
+
 t.test(
   'a citation has name, code, revision, date, source and a link to the same numbers',
   async (t) => {
@@ -340,13 +359,17 @@ t.test(
     await show('code=CP-NI-0003&market=nickel');
     const text = await page.locator('.cite').innerText();
     const name = await page.locator('h1 bdi').innerText();
-    const answer = await fetch(`${explorer.address}/v3/prices/nickel?codes=CP-NI-0003`, {
-      headers: { 'x-api-key': explorer.key },
-    });
+    const answer = await fetch(
+      `${explorer.address}/v3/prices/nickel?codes=CP-NI-0003&includeSeries=true`,
+      {
+        headers: { 'x-api-key': explorer.key },
+      },
+    );
     // biome-ignore lint/suspicious/noExplicitAny: an answer that other tests check
     const { $metadata, data } = (await answer.json()) as any;
     t.match(text, `${name} (CP-NI-0003)`);
-    t.match(text, `value of ${data[0].lastAssessedAt}`);
+    const { mid } = data[0].series.at(-1);
+    t.match(text, `; ${mid} USD/t on ${data[0].lastAssessedAt}; sample data; revision `);
     t.match(text, `revision ${$metadata.revision}`);
     t.match(text, 'Commodity Prices Service');
     const [link = ''] = /https?:\S+$/.exec(text) ?? [];
@@ -366,3 +389,41 @@ t.test(
     t.match(lines[1], 'CP-NI-0003');
   },
 );
+
+t.test('the link of a citation opens the numbers that the citation has', async (t) => {
+  const { page, show } = await explorer.open(t);
+  const cited = async (): Promise<string> => {
+    await page.evaluate(
+      'navigator.clipboard.writeText = async (text) => { globalThis.text = text; }',
+    );
+    await page.getByRole('button', { name: 'Copy citation' }).click();
+    await page.getByText('Copied').waitFor();
+    return String(await page.evaluate('globalThis.text'));
+  };
+  const price = 'price=nickel/CP-NI-0003&to=2024-06-15';
+  for (const [options, unit, time] of [
+    ['', 'USD/t', / on 2024-06-1\d;/],
+    ['&currency=EUR&unit=lb', 'EUR/lb', / on 2024-06-1\d;/],
+    ['&average=month&to=2024-05-31', 'USD/t', /, mean of May 2024;/],
+    ['&average=year', 'USD/t', /, mean of 2024;/],
+    ['&currency=EUR&average=week', 'EUR/t', /, mean of the week from 2024-06-10;/],
+  ] as const) {
+    const to = options.includes('to=') ? 'price=nickel/CP-NI-0003' : price;
+    await show(`${to}${options}`);
+    const shown = words(await page.locator('.readout .strong').innerText()).replace(/\s/g, '');
+    const text = await cited();
+    t.match(text, `; ${shown} ${unit}`, options);
+    t.match(text, time, options);
+    t.equal(text.includes(`(CP-NI-0003) in ${unit};`), options.includes('currency'), 'converted');
+    t.equal(text.includes('; sample exchange rates;'), options.includes('currency'));
+    const [link = ''] = /#\S+$/.exec(text) ?? [];
+    await show(link.slice(1));
+    const opened = page.locator('.readout .strong').first();
+    t.equal(words(await opened.innerText()).replace(/\s/g, ''), shown, `the link of ${options}`);
+    t.equal(words(await page.locator('.readout tbody .unit').first().innerText()), unit);
+  }
+  await show('code=CP-NI-0003&market=nickel&currency=EUR&average=month');
+  const text = await page.locator('.cite').innerText();
+  t.match(text, /\d USD\/t on \d{4}-\d\d-\d\d;/);
+  t.notMatch(text, 'currency=EUR', 'a record cites the numbers that it shows');
+});

@@ -2,8 +2,8 @@
 // are loaded when one of them is chosen. This module makes the downloads: CSV, XLSX, PNG and citations.
 import { ask, askText, ROOT, Unreachable } from '../api.js';
 import { clockTime, endOf, minuteOf } from '../dates.js';
-import { counted, hasSampleRates, isSample, unitText } from '../texts.js';
-import { citationOf, sourceOf, vatOf } from './cite.js';
+import { counted, hasSampleRates, isSample, remarkOf, unitText, vatOf } from '../texts.js';
+import { citationOf, sourceOf } from './cite.js';
 import { fileAddress, fileName, joined, wideFile } from './files.js';
 import { pictureOf } from './picture.js';
 
@@ -49,15 +49,15 @@ function notesOf({ entries, answers, view, warnings }) {
     view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,
   ].filter(Boolean);
   if (options.length > 0) lines.push(options.join('; '));
-  lines.push(...warnings.map(({ detail }) => detail));
+  lines.push(...warnings.map(remarkOf));
   const samples = records.filter(isSample);
   if (samples.length > 0) {
     const which = samples.length === records.length ? 'the' : `${samples.length} of these`;
     lines.push(`Sample data: ${which} prices are invented for demonstration`);
   }
   if (records.some(hasSampleRates)) lines.push('Sample exchange rates, invented for demonstration');
-  const revisions = answers.map(({ $metadata }) => $metadata.revision).join(', ');
-  return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions}`];
+  const revisions = [...new Set(answers.map(({ $metadata }) => $metadata.revision))];
+  return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions.join(', ')}`];
 }
 
 /** The CSV of all prices of a chart: wide, or the rows of each market one after another. */
@@ -81,7 +81,7 @@ async function csvOf({ answers, entries }, form, kind) {
  */
 export async function saveCsv(shown, form, kind) {
   const file = new Blob([await csvOf(shown, form, kind)], { type: 'text/csv' });
-  save(file, fileName(shown.entries, 'csv'));
+  save(file, fileName(shown.entries, kind === 'semicolon' ? '-semicolons.csv' : '.csv'));
   return `Saved ${file.size} bytes at ${clockTime(new Date())}`;
 }
 
@@ -99,7 +99,7 @@ export async function saveWorkbooks({ answers, entries }, form) {
   for (const [at, file] of files.entries()) {
     const { market } = answers[at];
     const own = entries.filter((entry) => entry.market === market);
-    save(file, fileName(own, 'xlsx'));
+    save(file, fileName(own, '.xlsx'));
   }
   const what = files.length === 1 ? `${files[0].size} bytes` : `${files.length} workbooks`;
   return `Saved ${what} at ${clockTime(new Date())}`;
@@ -117,7 +117,7 @@ export async function savePicture(shown, isDark) {
   const { lines, theme } = picture(isDark);
   const mode = { theme, log: view.log, bands: view.bands };
   const blob = await pictureOf(lines, { title, notes: notesOf(shown) }, mode);
-  save(blob, fileName(entries, 'png'));
+  save(blob, fileName(entries, '.png'));
   return `Saved the picture at ${clockTime(new Date())}`;
 }
 

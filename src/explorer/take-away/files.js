@@ -29,7 +29,8 @@ const NO_COLUMN = ['currency', 'unitOfMeasure', 'conversion', 'summary', 'refere
 
 /**
  * The columns of a long file: those that name a price and its unit, and of the others those that
- * vary between the rows.
+ * vary between the rows. The specification and the source of exchange rates are there even if they
+ * are the same in every row: they mark sample data and VAT.
  * @param records the records of the chart, with their series
  */
 export function columnsOf(records) {
@@ -50,7 +51,9 @@ export function columnsOf(records) {
     ...['periodStart', 'periodEnd', 'observations', 'observationsLeftOut'].filter(isGiven),
     ...(isGiven('fx') ? ['fxDate', 'fxBase', 'fxFrom', 'fxTo'] : []),
     ...(isGiven('fxMean') ? ['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'] : []),
+    ...(records.some(({ conversion }) => conversion?.source) ? ['rateSource'] : []),
     ...(isPartial ? ['conversionStatus', 'conversionReason'] : []),
+    ...(records.some(({ specification }) => specification.length > 0) ? ['specification'] : []),
   ];
 }
 
@@ -113,9 +116,12 @@ export function wideFile(records, kind) {
     .join('');
 }
 
-/** The name of a file: the codes of its prices, as many as a name holds. */
+/**
+ * The name of a file: the codes of its prices, as many as a name holds.
+ * @param ending with its point; a text before the point follows the codes
+ */
 export function fileName(entries, ending) {
   const [first, ...others] = entries.map(({ record }) => record.code.replace(/[^\w.-]+/g, '_'));
   const rest = others.length > 3 ? [`and_${others.length}_more`] : others;
-  return `${[first, ...rest].join('_').slice(0, 120)}.${ending}`;
+  return `${[first, ...rest].join('_').slice(0, 120)}${ending}`;
 }

@@ -2,7 +2,7 @@
 import { draw } from '../chart.js';
 import { dateOf } from '../dates.js';
 import { linkTo } from '../link.js';
-import { SampleMark } from '../notices.js';
+import { Marks } from '../notices.js';
 import { indexed, lineOf, strokeOf } from '../series.js';
 import { NOTHING, unitText } from '../texts.js';
 import {
@@ -102,7 +102,8 @@ const ReadOutRow = ({
       <th scope="row" class="wide">
         <a class="plain" href=${page}><bdi>${record.name}</bdi></a>
         <${Kind} record=${record} />
-        <${SampleMark} record=${record} among=${among} />
+        <${Marks} record=${record} among=${among} />
+        ${change && html`<span class="mark">${change}</span>`}
         ${lacking && html`<span class="mark">no rate yet for ${lacking}</span>`}
         ${
           point &&
@@ -123,7 +124,7 @@ const ReadOutRow = ({
       <td class="number" data-label="Low">${value('low')}</td>
       <td class="number strong" data-label="Mid">${value('mid')}</td>
       <td class="number" data-label="High">${value('high')}</td>
-      <td class="unit">${unitText(record)} ${change && html`<span class="base">${change}</span>`}</td>
+      <td class="unit">${unitText(record)}</td>
       <td class="date">
         ${
           isAtCursor || view.to || !point

@@ -3,7 +3,7 @@ import { askJson, askText, exact, onForget } from '../api.js';
 import { endOf, minuteOf } from '../dates.js';
 import { addressOf, linkTo, listRequest, PRICES_MAX } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { Failed, OldNote, RefusalNote, Remarks, SampleMark } from '../notices.js';
+import { Failed, Marks, OldNote, RefusalNote, Remarks } from '../notices.js';
 import { counted, isPayable, NOTHING, placeText, titleOf, unitText } from '../texts.js';
 import { Change, Day, Fold, figure, hiddenTitle, html, Kind, ScrollTable } from '../ui.js';
 import { Colours } from './colours.js';
@@ -161,7 +161,7 @@ const Row = ({ market, record, records, view, isChosen, choose }) => {
       <td class="code further">${record.code}</td>
       <th scope="row" class="wide">
         <a href=${linkTo(price)}><bdi>${record.name}</bdi></a>
-        <${Kind} record=${record} /><${SampleMark} record=${record} among=${records} />
+        <${Kind} record=${record} /><${Marks} record=${record} among=${records} />
       </th>
       <td class="place further">${placeText(record)}</td>
       <td class="further">${record.frequency?.name}</td>

@@ -4,7 +4,7 @@ import { askText, exact } from '../api.js';
 import { dateOf, dayOf, endOf, monthsFrom } from '../dates.js';
 import { addressOf, EMPTY, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
-import { Remarks, SampleMark } from '../notices.js';
+import { Marks, Remarks } from '../notices.js';
 import { lineOf } from '../series.js';
 import { isPayable, unitText } from '../texts.js';
 import { Change, Component, Day, figure, html, Kind, ScrollTable } from '../ui.js';
@@ -103,7 +103,7 @@ class MarketOverview extends Loaded {
         <td class="number count">${prices}</td>
         <td class="wide">
           ${record ? html`<a class="plain" href=${linkTo(price)}>${record.name}</a>` : ''}
-          ${record && html`<${Kind} record=${record} /><${SampleMark} record=${record} among=${among} />`}
+          ${record && html`<${Kind} record=${record} /><${Marks} record=${record} among=${among} />`}
           ${isUnknown && html`<span class="quiet">nothing was loaded at that time</span>`}
           ${error && html`<span class="bad" role="alert">${error.message}</span>`}
           ${isLoading && !record && html`<span class="quiet">…</span>`}

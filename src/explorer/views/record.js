@@ -16,6 +16,9 @@ import { Colours } from './colours.js';
 /** Members that the page shows elsewhere. */
 const APART = ['name', 'series', 'summary', 'specification', 'conversion'];
 
+/** The parts of a view that a record ignores: it has the numbers as published. */
+const PUBLISHED = { currency: null, unit: null, average: null, compare: null };
+
 /** A record value as text: a reference by its name and further members. */
 function valueText(value) {
   if (value === null || value === undefined) return NOTHING;
@@ -149,7 +152,7 @@ export class RecordView extends Loaded {
       view.market ?? (await (await import('./results.js')).marketOf(view.code, signal));
     if (market === null) return { unknown: view.code };
     const prices = [{ market, code: view.code }];
-    const shown = { ...view, prices, currency: null, unit: null, average: null, compare: null };
+    const shown = { ...view, ...PUBLISHED, prices };
     const [{ answers, entries }, summary] = await Promise.all([
       seriesOf(shown, signal),
       summaryOf(market, view, signal),
@@ -186,8 +189,8 @@ export class RecordView extends Loaded {
     const { app, view, markets } = this.props;
     const { name } = markets.find(({ slug }) => slug === market);
     const price = { market, code: record.code };
-    const published = { currency: null, unit: null, average: null, compare: null };
-    const shown = { ...view, ...published, prices: [price], index: false };
+    const published = { ...view, ...PUBLISHED, rates: null };
+    const shown = { ...published, prices: [price], index: false };
     const rows = Object.entries(record)
       .filter(([member]) => !APART.includes(member))
       .map(([member, value]) => [titleOf(member), valueText(value)]);
@@ -213,7 +216,7 @@ export class RecordView extends Loaded {
             <${Figures} record=${record} summary=${summary} />
             <section class="panel">
               <h2>Citation</h2>
-              <${Citation} text=${citationOf(entries[0], $metadata, view)} />
+              <${Citation} text=${citationOf(entries[0], $metadata, published)} />
             </section>
             <section class="panel">
               <h2>Corrections</h2>

@@ -215,7 +215,15 @@ t.test('the sheet About has revision, request, units, sources and every warning'
   ]);
   t.same(about.get('VAT'), [['excluded', '1 price']]);
   t.same(about.get('Source'), [['World Bank, CC BY 4.0', '1 price']]);
-  t.match(about.get('Citation')?.[0]?.[0], new RegExp(`Nickel.*${revision}.*World Bank, CC BY`));
+  const cited = `; revision ${revision} of ${asOf.slice(0, 10)}; `;
+  t.same(about.get('Citation'), [
+    [
+      `Price CP-NI-9001 (CP-NI-9001); VAT excluded${cited}source: World Bank, CC BY 4.0; ` +
+        'Commodity Prices Service',
+      '',
+    ],
+    [`Price CP-NI-9002 (CP-NI-9002)${cited}Commodity Prices Service`, ''],
+  ]);
   t.same(about.get('Warnings'), [
     [String(warnings.length), ''],
     ...warnings.map(({ code, pointer, detail }: Record<string, string>) => [
@@ -235,6 +243,36 @@ t.test('a requested value that looks like a formula stays a text in the sheet Ab
   const styles = (await partsOf(answer.rawPayload)).get('xl/styles.xml') ?? '';
   const [, formats = ''] = /<cellXfs[^>]*>(.*)<\/cellXfs>/.exec(styles) ?? [];
   t.match(formats.split('<xf ')[1 + (style ?? 0)], /quotePrefix="1".*wrapText="1"/);
+});
+
+t.test('the sheet About cites the newest value of each price as the page does', async (t) => {
+  const { url, ...database } = await testDatabase(t, { seeded: true });
+  await commit(database.pool, async (client) => {
+    await addPrice(client, { code: 'CP-NI-9001', currency: 'USD', unit: 'tonne' });
+    await putPoints(
+      client,
+      'CP-NI-9001',
+      ['2024-05-14', null, '24', null],
+      ['2024-05-15', null, '24.80', null],
+    );
+  });
+  const service = await serviceOn(t, { url, ...database });
+  for (const [options, unit, value] of [
+    [{ includeSeries: true }, '', '24.8 USD/t on 2024-05-15'],
+    [{ includeSeries: true, layout: 'wide' }, '', '24.8 USD/t on 2024-05-15'],
+    [{ includeSeries: true, unitOfMeasure: 'kg' }, ' in USD/kg', '0.0248 USD/kg on 2024-05-15'],
+    [MONTHS.options, '', '24.4 USD/t, mean of May 2024'],
+    [
+      { includeSeries: true, aggregate: { period: 'quarter', method: 'average' } },
+      '',
+      '24.4 USD/t, mean of the quarter from 2024-04-01',
+    ],
+    [{}, '', 'newest value of 2024-05-15'],
+  ] as const) {
+    const { book } = await ask(service, 'nickel', { filters: { codes: ['CP-NI-9001'] }, options });
+    const [[line] = []] = aboutOf(book).get('Citation') ?? [];
+    t.match(line, `Price CP-NI-9001 (CP-NI-9001)${unit}; ${value}; revision `);
+  }
 });
 
 t.test(

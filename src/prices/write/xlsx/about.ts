@@ -5,9 +5,10 @@ import type { Answer } from '../../answer/answer.ts';
 import { usedOptions } from '../../plan/options.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { WARNINGS_PER_SLICE } from '../bytes.ts';
-import type { Description } from '../points.ts';
+import type { Contents } from '../points.ts';
 import { timeOf } from '../table.ts';
 import { instantCell, numberCell, rowXml, STYLE, textCell } from './cells.ts';
+import { citationOf, notesOf } from './citation.ts';
 import { SHEET_END, type SheetTable, sheetStart } from './sheet.ts';
 
 /** Widths of the columns in characters. */
@@ -37,9 +38,6 @@ export function* aboutSheet(
   yield Buffer.from(SHEET_END);
 }
 
-/** The entries of a specification that say where the values of a price come from. */
-const CREDITS = ['source', 'credit', 'licence', 'license'];
-
 /** What the rows of an answer have in common, collected while they are written. */
 export class Collected {
   readonly units = new Tally();
@@ -47,24 +45,39 @@ export class Collected {
   readonly sources = new Tally();
   readonly rates = new Tally();
   samples = 0;
+  readonly #answer: Answer;
+  readonly #citations: string[] = [];
+  #uncited = 0;
 
-  add({ price, currencyAndUnit, receipt }: Description): void {
+  constructor(answer: Answer) {
+    this.#answer = answer;
+  }
+
+  add(contents: Contents): void {
+    const { price, currencyAndUnit, receipt } = contents;
     const { currency, unitOfMeasure } = currencyAndUnit;
     this.units.add(
       currency === null ? unitOfMeasure.name : `${currency.iso}/${unitOfMeasure.name}`,
     );
-    const entries = new Map(
-      price.specification.map(({ name, value }) => [name.toLowerCase(), value] as const),
-    );
-    this.vat.add(entries.get('vat') ?? null);
-    const credits = CREDITS.flatMap((name) => entries.get(name) ?? []);
-    this.sources.add(credits.length === 0 ? null : credits.join(', '));
+    const { source, vat, isSample } = notesOf(price);
+    this.vat.add(vat);
+    this.sources.add(source);
     this.rates.add(receipt?.source ?? null);
-    if (entries.has('sample data')) this.samples += 1;
+    if (isSample) this.samples += 1;
+    if (this.#citations.length < LISTED_MAX)
+      this.#citations.push(citationOf(contents, this.#answer));
+    else this.#uncited += 1;
+  }
+
+  /** A citation of each price, of the first `LISTED_MAX`. */
+  get citations(): string[] {
+    return this.#uncited === 0
+      ? this.#citations
+      : [...this.#citations, `and ${this.#uncited} more prices`];
   }
 }
 
-/** Most different texts of one list, such as the sources of the prices. */
+/** Most texts of one list, such as the sources or the citations of the prices. */
 const LISTED_MAX = 200;
 
 /** Different texts in their order, with the number of prices that have each. */
@@ -77,10 +90,6 @@ class Tally {
     const count = this.#counts.get(text);
     if (count === undefined && this.#counts.size === LISTED_MAX) this.#others += 1;
     else this.#counts.set(text, (count ?? 0) + 1);
-  }
-
-  get texts(): string[] {
-    return [...this.#counts.keys()];
   }
 
   rows(label: string): Row[] {
@@ -146,17 +155,6 @@ function addressOf({ context: { plan }, metadata }: Answer): string | null {
   return address.length <= ADDRESS_MAX && maskedEncoded(address) === address ? address : null;
 }
 
-/** A line that cites the prices of a file. */
-function citationOf({ metadata, context }: Answer, sources: readonly string[]): string {
-  const parts = [
-    `${context.plan.market.name} prices`,
-    `revision ${metadata.revision} of ${metadata.asOf.slice(0, 10)}`,
-    ...(sources.length === 0 ? [] : [`sources: ${sources.join(' | ')}`]),
-    'Commodity Prices Service',
-  ];
-  return parts.join('; ');
-}
-
 /** Sentences about the cells of a file. */
 const NOTES = [
   'Numbers have every digit of the service in this file. A spreadsheet computes with 15 to 17 of ' +
@@ -195,7 +193,7 @@ function rowsBefore(answer: Answer, found: Collected, tables: readonly SheetTabl
     ...(found.samples === 0
       ? []
       : [['Sample data', `${found.samples} of the prices are invented for demonstration`]]),
-    ['Citation', citationOf(answer, found.sources.texts)],
+    ...labelled('Citation', found.citations),
     ...labelled('Cells', NOTES),
     ['Warnings', number(metadata.warnings.length)],
   ];

@@ -220,7 +220,7 @@ async function* collecting(
 
 async function* entriesOf(answer: Answer): AsyncGenerator<ZipEntry> {
   const { context } = answer;
-  const found = new Collected();
+  const found = new Collected(answer);
   const tables: SheetTable[] = [];
   const records = collecting(contentsOfAll(context, answer.records), found);
   yield TYPES;
