@@ -6,7 +6,7 @@ import { masked } from './std/secrets.ts';
  * meaning. The OpenAPI document and the page /docs/problems are generated from this table.
  */
 export const PROBLEMS = {
-  malformed_request: [400, 'The request is not valid HTTP'],
+  malformed_request: [400, 'The request is malformed'],
   malformed_json: [400, 'The body is not valid JSON'],
   validation_failed: [400, 'The request breaks a rule'],
   unknown_revision: [400, 'The revision is not known; start again without it'],

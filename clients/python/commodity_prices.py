@@ -133,11 +133,11 @@ class Results(list[Record]):
     def rows(self) -> list[dict[str, Any]]:
         """One dict for each price and date. A price without points has none."""
         points = (dict(zip(COLUMNS, point)) for point in self._points())
-        return list(self if self._decimal is None else points)
+        return list(cast("list[Any]", self) if self._decimal is None else points)
 
     def df(self) -> Any:
         """The rows as a pandas DataFrame, `date` as datetime64. Without rows it has all columns."""
-        import pandas  # Needed here only.
+        import pandas  # type: ignore[import-untyped, unused-ignore]
         if self._decimal is None:
             return pandas.DataFrame(list(self), columns=None if self else FOUND)
         frame = pandas.DataFrame(self._points(), columns=COLUMNS).astype({"corrections": "int64"})
@@ -491,7 +491,7 @@ class Client:
             headers["x-min-revision"] = _newest[self._url][1]
         request: Any = urllib.request.Request(self._url + path, body, headers)
         request.sockets, request.is_over = [], False
-        left, done, made = max(0.01, deadline - time.monotonic()), [], []
+        left, done, made = max(0.01, deadline - time.monotonic()), list[Any](), list[Any]()
 
         def ask() -> None:
             try:
@@ -566,7 +566,7 @@ class Client:
             content = json.loads(text if kind == wanted else "", **_EXACT if self._decimal else {})
         if not media and (status == 204 or (status == 200 and content is not None)):
             return content, headers
-        known = content if _are([content], "code", "detail") else {}
+        known: Any = content if _are([content], "code", "detail") else {}
         why = "that is broken or foreign" if kind == wanted else f"instead of {wanted}"
         detail = known.get("detail", f"{self._url} answered {status} with {kind} {why}: {start}")
         if status // 100 == 3 and (place := re.split("[?#]", headers.get("location", ""))[0]):

@@ -3816,7 +3816,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description `malformed_request`: The request is not valid HTTP. `malformed_json`: The body is not valid JSON. `validation_failed`: The request breaks a rule. `unknown_revision`: The revision is not known; start again without it. `invalid_cursor`: The cursor is not valid; start again without it. `unconvertible_records`: Prices cannot be converted as asked. `ambiguous_credentials`: More than one credential was sent */
+        /** @description `malformed_request`: The request is malformed. `malformed_json`: The body is not valid JSON. `validation_failed`: The request breaks a rule. `unknown_revision`: The revision is not known; start again without it. `invalid_cursor`: The cursor is not valid; start again without it. `unconvertible_records`: Prices cannot be converted as asked. `ambiguous_credentials`: More than one credential was sent */
         readonly Refusal400: {
             headers: {
                 readonly "x-request-id": components["headers"]["x-request-id"];

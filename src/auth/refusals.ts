@@ -56,13 +56,15 @@ export const calendarTokenElsewhere = (): Problem =>
     { headers: { 'www-authenticate': 'Bearer error="insufficient_scope"' } },
   );
 
+const NEW_KEY = 'request a new one from the operator';
+
 /** A valid key that has expired. */
 export const expiredApiKey = (publicId: string, expiresAt: string): Problem =>
-  unauthorized('api_key_expired', `The API key ${publicId} expired at ${expiresAt}`);
+  unauthorized('api_key_expired', `The API key ${publicId} expired at ${expiresAt}: ${NEW_KEY}`);
 
 /** A valid key that was revoked. */
 export const revokedApiKey = (publicId: string): Problem =>
-  unauthorized('api_key_revoked', `The API key ${publicId} was revoked`);
+  unauthorized('api_key_revoked', `The API key ${publicId} was revoked: ${NEW_KEY}`);
 
 /** Every invalid token gets the same response, unless it is an API key. `cause` is logged only. */
 export const invalidToken = (cause?: unknown): Problem =>
@@ -90,9 +92,11 @@ export const ambiguousCredentials = (): Problem =>
     'Send one credential, once: either x-api-key or Authorization',
   );
 
+const OTHER_SCOPE = 'request it from the operator; GET /v3/me lists the scopes of this credential';
+
 /** A 403 that names only the required scope. */
 export const insufficientScope = (scope: Scope): Problem =>
-  new Problem('insufficient_scope', `The scope ${scope} is needed here`, {
+  new Problem('insufficient_scope', `The scope ${scope} is needed here: ${OTHER_SCOPE}`, {
     headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
   });
 
@@ -111,7 +115,7 @@ export function insufficientScopes(scopes: readonly Scope[]): Problem {
 export const noMarketScope = (): Problem =>
   new Problem(
     'insufficient_scope',
-    'The scope of a market is needed here, prices:<market>, or prices:* for all of them',
+    `The scope of a market is needed here, prices:<market>, or prices:* for all: ${OTHER_SCOPE}`,
     { headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="prices:*"' } },
   );
 

@@ -108,6 +108,10 @@ export function configOf(
       else config[name] = read.value;
     } else if (fallback !== undefined) config[name] = fallback;
   }
+  // The default address has the default port.
+  if (!env['PUBLIC_URL'] && config['PORT'] !== 0) {
+    config['PUBLIC_URL'] = `http://127.0.0.1:${config['PORT'] ?? SETTINGS.PORT.default}`;
+  }
   faults.push(...tokenFaults(env));
   for (const [name, instead] of Object.entries(REMOVED_SETTINGS)) {
     if (env[name]) faults.push(`${name}: this setting no longer exists; ${instead}`);

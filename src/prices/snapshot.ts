@@ -71,8 +71,9 @@ async function boundOf(
   const { epoch, newest, revision } = await findRevision(db, text);
   if (revision !== null) return revision;
   const [prefix = '', number = ''] = text.split('.');
+  const newestIs = `The newest revision is ${wireText(epoch, newest)}`;
   if (prefix.startsWith(epoch) && BigInt(number) > BigInt(numberOf(newest))) {
-    throw unknownRevision(option, `The newest revision is ${wireText(epoch, newest)}`);
+    throw unknownRevision(option, `${newestIs}; retry without ${option}`);
   }
   const detail = `This ${option} is of another epoch or was lost in a failover; retry without it`;
   throw unknownRevision(option, detail);

@@ -75,7 +75,10 @@ t.test('the expiry of a key is reported only to a client that knows its secret',
   const answer = await get(app, key);
   t.equal(answer.statusCode, 401);
   t.equal(answer.json().code, 'api_key_expired');
-  t.match(answer.json().detail, new RegExp(`^The API key ${id} expired at 2\\d{3}-`));
+  t.match(
+    answer.json().detail,
+    new RegExp(`^The API key ${id} expired at 2\\d{3}-.*: request a new one from the operator$`),
+  );
   t.match(answer.headers['www-authenticate'], /^Bearer realm="prices", error="invalid_token", /);
   t.equal((await get(app, otherSecret(key))).json().code, 'invalid_api_key');
   await pool.query(`update api_key set expires_at = 'infinity'`);
@@ -91,6 +94,7 @@ t.test('a revoked key stops at the next request', async (t) => {
   const answer = await get(app, key);
   t.equal(answer.statusCode, 401);
   t.equal(answer.json().code, 'api_key_revoked');
+  t.match(answer.json().detail, /was revoked: request a new one from the operator$/);
   t.notMatch(answer.body, /lost/, 'the reason is for the operator');
   t.equal((await get(app, otherSecret(key))).json().code, 'invalid_api_key');
 });

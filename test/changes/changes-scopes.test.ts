@@ -75,7 +75,8 @@ t.test('a market that is not open is refused with the scope that it needs', asyn
     }
   }
   const both = await ask('&market=nickel&market=cobalt', keyOf('three'));
-  t.same([both.status, both.json.detail], [403, 'The scope prices:cobalt is needed here']);
+  t.equal(both.status, 403);
+  t.match(both.json.detail, /^The scope prices:cobalt is needed here: request it from /);
   const broken = await ask('&market=cobalt&limit=none&unknown=1', keyOf('nickel'));
   t.equal(broken.status, 403, 'before anything else of the query is validated');
 });

@@ -166,7 +166,11 @@ t.test(
       /This revision is of another epoch/,
     );
     t.match(await unknown(`${epoch}zzzzzz.${number}`), /lost in a failover; start without after/);
-    t.match(await unknown(`${prefix}.9999`), `The newest revision is ${rows[0].text}`);
+    t.equal(
+      await unknown(`${prefix}.9999`),
+      `The newest revision is ${rows[0].text}: repeat the request once after five seconds; if it ` +
+        'fails again, discard the revision and the data, and start without after',
+    );
     await database.pool.query("update service set epoch = 'zyxwvu'");
     await unknown(newest);
     for (const after of ['revision:', 'revision:latest', `revision:revision:${newest}`, 'Latest']) {

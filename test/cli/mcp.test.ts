@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type pg from 'pg';
 import t from 'tap';
 import { MARKETS } from '../../src/catalog/markets.ts';
@@ -89,6 +90,24 @@ t.test('all descriptions together have at most 600 tokens', async (t) => {
   // English has 4 characters a token and more: 3.5 count too many tokens rather than too few.
   const tokens = texts.join('\n').length / 3.5;
   t.ok(tokens <= 600, `${Math.ceil(tokens)} tokens`);
+});
+
+t.test('the page of assistants names every tool with its arguments', async (t) => {
+  const page = readFileSync(new URL('../../docs/recipes/assistants.md', import.meta.url), 'utf8');
+  const { tools } = await client.listTools();
+  const rows = [...page.matchAll(/^\| `(\w+)` \| .* \| (.+) \|$/gm)].map(([, name, cell = '']) => ({
+    name,
+    arguments: [...cell.matchAll(/`(\w+)`/g)].map(([, word]) => word),
+  }));
+  t.same(
+    rows,
+    tools.map(({ name, inputSchema: { properties = {} } }) => ({
+      name,
+      arguments: Object.keys(properties),
+    })),
+  );
+  const required = tools.flatMap(({ inputSchema }) => inputSchema.required ?? []);
+  t.same([...new Set(required)].sort(), ['market', 'text'], 'as the page says');
 });
 
 t.test('the markets are those of the service, as the key sees them', async (t) => {

@@ -128,7 +128,7 @@ t.test('a token without a scope of a market ends with 3, and its claims are name
   t.same([code, result.accepted, result.markets], [3, true, []]);
   const hint = 'the claim roles has scopes: JWT_SCOPE_CLAIMS=roles reads them';
   t.same(result.hints, [hint]);
-  t.match(stdout, /^The token is valid, but it opens no market\.\n[^]*scopes {3}none\n/);
+  t.match(stdout, /^The token is valid, but it opens no market\.\n[\s\S]*scopes {3}none\n/);
   const read = await check(t, entra, { JWT_SCOPE_CLAIMS: 'roles' });
   t.same([read.code, read.result.scopes, read.result.hints], [0, ['prices:nickel'], []]);
   const { aud: _aud, ...cognito } = goodClaims({ scope: 'prices-api/prices:*' });

@@ -161,7 +161,7 @@ try {
 /** The programs of the recipes, which must compile as they stand. */
 const RECIPES = [
   ...readFileSync(join(ROOT, 'docs/recipes/typescript.md'), 'utf8').matchAll(
-    /^```ts\n(.*?)^```$/gms,
+    /^```ts(?: proxy)?\n(.*?)^```$/gms,
   ),
 ].map(([, text = '']) => text);
 
@@ -170,6 +170,8 @@ t.test('the compiler refuses wrong requests and takes those of the recipes', asy
   t.teardown(folder.remove);
   await mkdir(join(folder.path, 'node_modules'));
   await symlink(CLIENT, join(folder.path, 'node_modules', 'commodity-prices-client'));
+  for (const name of ['undici', '@types'])
+    await symlink(join(ROOT, 'node_modules', name), join(folder.path, 'node_modules', name));
   const head =
     `import { createClient, PricesError, rowsOf } from 'commodity-prices-client';\n` +
     `const client = createClient();\nconst texts = createClient({ decimals: 'text' });\n` +

@@ -1,14 +1,18 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import t from 'tap';
 import { parse } from 'yaml';
 import { pythonTypes } from '../../scripts/python-types.ts';
 import { MARKETS } from '../../src/catalog/markets.ts';
 import { OPTION_NAMES } from '../../src/contract/schemas/options.ts';
 import { testDatabase } from '../support/database/database.ts';
+import { blocksOf, ROOT } from '../support/docs/blocks.ts';
 import { addressOf } from '../support/http/address.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { PANDAS_PYTHON, python } from '../support/process/python.ts';
+import { makeFolder } from '../support/run/folders.ts';
 
 const database = await testDatabase(t, { seeded: true });
 const service = await serviceOn(t, database);
@@ -383,6 +387,34 @@ print(json.dumps({"rows": len(frame), "points": len(cp.prices("nickel").rows()),
     t.equal(got.exact, 'Decimal');
   },
 );
+
+t.test('mypy finds no error in the client, its types and the programs of the recipe', async (t) => {
+  const { stdout } = await python('import importlib.util; print(importlib.util.find_spec("mypy"))');
+  if (stdout.startsWith('None')) {
+    t.comment('not run, as this machine lacks mypy');
+    return;
+  }
+  const folder = await makeFolder();
+  t.teardown(folder.remove);
+  const programs = blocksOf('docs/recipes/python.md').filter(({ text }) => /\bcast\(/.test(text));
+  t.equal(programs.length, 2);
+  const files = await Promise.all(
+    programs.map(async ({ text }, at) => {
+      const path = join(folder.path, `recipe_${at}.py`);
+      await writeFile(path, text);
+      return path;
+    }),
+  );
+  const paths = [...files, join(ROOT, 'clients/python/commodity_prices.py')];
+  const args = ['--cache-dir', join(folder.path, 'cache'), ...paths];
+  const program = `
+import runpy, sys
+sys.argv[1:] = ${JSON.stringify(args)}
+runpy.run_module("mypy", run_name="__main__")`;
+  const MYPYPATH = join(ROOT, 'clients/python');
+  const checked = await python(program, { MYPYPATH }, { timeout: 300_000 });
+  t.equal(checked.code, 0, checked.stdout);
+});
 
 t.test(
   'the client is one module of at most 608 lines that needs the standard library only',

@@ -29,6 +29,13 @@ t.test('.env.example documents every setting with its default, and no other', as
   for (const name of SECRETS) t.match(text, new RegExp(`^# ${name}_FILE=`, 'm'));
 });
 
+t.test('without PUBLIC_URL the address of the service has its port', async (t) => {
+  t.equal(configOf({ PORT: '8080' }).PUBLIC_URL, 'http://127.0.0.1:8080');
+  t.equal(configOf({ PORT: '0' }).PUBLIC_URL, SETTINGS.PUBLIC_URL.default, 'the port is unknown');
+  const PUBLIC_URL = 'https://prices.example.com';
+  t.equal(configOf({ PORT: '8080', PUBLIC_URL }).PUBLIC_URL, PUBLIC_URL);
+});
+
 t.test('.env.example begins with the fifteen settings that most installations set', async (t) => {
   const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8');
   const [first = '', rarely = ''] = text.split('\n# ===== Rarely\n');

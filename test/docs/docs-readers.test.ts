@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
-import { json, scriptedServer } from '../clients/scripted-server.ts';
+import { json, type Responder, refused, SOON, scriptedServer } from '../clients/scripted-server.ts';
 import { fill } from '../support/database/bulk.ts';
 import { type TestDatabase, testDatabase } from '../support/database/database.ts';
 import { addressOf } from '../support/http/address.ts';
@@ -197,6 +197,59 @@ t.test('the documented walk over pages', async (t) => {
       errors: [{ pointer: '/options/limit', code: 'out_of_range' }],
     });
   });
+});
+
+/** Answers with the HTML of a proxy, and asks to wait for a second. */
+const gateway = json('<html>', { 'content-type': 'text/html', 'retry-after': '1' }, 502);
+
+/** Failures that pass: a status of a proxy, a page with another status, and a refusal. */
+const PASSING = [gateway, json('<html>', SOON, 404), refused(503, 'overloaded', SOON)];
+
+t.test('the documented programs go on after failures that pass, as Retry-After says', async (t) => {
+  const folder = await makeFolder();
+  t.teardown(folder.remove);
+  const timesOf = (answers: readonly Responder[]) => {
+    const times: number[] = [];
+    const timed = answers.map(
+      (answer): Responder =>
+        (reply, request) => {
+          times.push(performance.now());
+          answer(reply, request);
+        },
+    );
+    return { times, timed };
+  };
+  const env = { COMMODITY_PRICES_KEY: 'a-key' };
+  for (const [page, last, code, output] of [
+    [
+      'formats.md',
+      json({ $metadata: { nextCursor: null }, data: [{ code: 'A' }] }),
+      0,
+      /^1 records, the last is A\n$/,
+    ],
+    ['changes.md', refused(401, 'invalid_api_key'), 1, /"code": "invalid_api_key"/],
+  ] as const) {
+    const { times, timed } = timesOf([...PASSING, last]);
+    const { url } = await scriptedServer(t, timed);
+    const reader = await startReader(t, page, folder.path, { ...env, COMMODITY_PRICES_URL: url });
+    const ended = await reader.ended;
+    t.equal(ended.code, code, `${page}: ${ended.stderr}`);
+    t.match(`${ended.stdout}${ended.stderr}`, output, page);
+    t.equal(times.length, PASSING.length + 1, page);
+    const [first = 0, second = 0] = times;
+    t.ok(second - first >= 1_000, `${page}: it waits for a second`);
+  }
+});
+
+t.test('the documented walk over pages ends when a failure does not pass', async (t) => {
+  const folder = await makeFolder();
+  t.teardown(folder.remove);
+  const { url, requests } = await scriptedServer(t, [json('<html>', SOON, 502)]);
+  const env = { COMMODITY_PRICES_URL: url, COMMODITY_PRICES_KEY: 'a-key' };
+  const { code, stderr } = await (await startReader(t, 'formats.md', folder.path, env)).ended;
+  t.equal(code, 1);
+  t.match(stderr, /answered 502/);
+  t.equal(requests(), 6);
 });
 
 t.test('no documented program takes the key along to the target of a redirect', async (t) => {

@@ -41,6 +41,7 @@ const CHECKED_ELSEWHERE: Readonly<Record<string, string>> = {
   'sh generators': '../clients/generators.test.ts',
   'js generators': '../clients/generators.test.ts',
   'ts generators': '../clients/generators.test.ts',
+  'ts proxy': '../clients/network.test.ts',
   'python server': 'dashboards.test.ts',
   'python dlt': 'warehouse.test.ts',
   'python parsed': 'recipes.test.ts',

@@ -224,7 +224,9 @@ t.test('a revision that the database never had is unknown, a future instant refu
     ...json.errors.map((each: { code: string; pointer: string }) => `${each.pointer} ${each.code}`),
   ];
   const unknown = ['unknown_revision', '/options/revision unknown_revision'];
-  t.same(codes(await ask({ revision: `${epoch}.${Number(number) + 1}` })), unknown);
+  const beyond = await ask({ revision: `${epoch}.${Number(number) + 1}` });
+  t.same(codes(beyond), unknown);
+  t.match(beyond.json.detail, /^The newest revision is \S+; retry without revision$/);
   t.same(codes(await ask({ revision: 'abcdefg.1' })), unknown);
   const soon = new Date(Date.now() + 30_000).toISOString();
   const early = ['validation_failed', '/options/asOf out_of_range'];

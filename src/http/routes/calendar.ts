@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../../auth/credentials.ts';
 import { insufficientScope } from '../../auth/refusals.ts';
 import type { Judgement } from '../../calendar/lateness.ts';
-import { type MarketSlug, marketOf } from '../../catalog/markets.ts';
+import { MARKETS, type MarketSlug, marketOf } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
+import { nearest } from '../../catalog/nearest.ts';
 import { allows, marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
 import { flatReader, queryOf as parametersOf } from '../../contract/request/query.ts';
 import {
@@ -16,20 +17,18 @@ import {
   DueDays,
 } from '../../contract/schemas/calendar.ts';
 import { ref } from '../../contract/schemas/components.ts';
-import { dataRevisionAt } from '../../db/newest-revision.ts';
+import { dataRevisionAt, type NewestRevision } from '../../db/newest-revision.ts';
 import { revisionText } from '../../db/revisions.ts';
 import { brokenRules, eitherOf, Problem, quoted, type Violation } from '../../errors.ts';
 import type { Readers } from '../../prices/answer/answer.ts';
 import type { Warning } from '../../prices/answer/warnings.ts';
-import {
-  type DuePrice,
-  readDuePrices,
-  readPublishedDays,
-} from '../../prices/calendar/due-prices.ts';
+import { readDuePrices, readPublishedDays } from '../../prices/calendar/due-prices.ts';
 import { dueDaysOf, scheduleOf } from '../../prices/calendar/schedule.ts';
 import { csvOf, icalendarOf, shownPrice } from '../../prices/calendar/write.ts';
+import type { VocabularyReader } from '../../prices/market/vocabulary.ts';
 import { dayOf, dayText } from '../../std/days.ts';
 import { preferredType } from '../../std/negotiation.ts';
+import { Slice } from '../../std/turns.ts';
 import type { CredentialChecks } from '../hooks/auth.ts';
 import { codingOf, sendTagged } from '../reply/send.ts';
 import { calendarOperation, NOT_MODIFIED } from './operations.ts';
@@ -114,15 +113,49 @@ function checkMarkets(
   }
 }
 
-/** A warning for each code that no price of the readable markets has. */
-function unmatched(codes: readonly string[], prices: readonly DuePrice[]): Warning[] {
-  const known = new Set(prices.map((each) => each.codeKey));
-  return codes.flatMap((code, index) => {
-    if (known.has(codeKey(code))) return [];
-    const detail = `No price of these markets has the code "${quoted(code)}"`;
-    return [{ code: 'unmatched_value', pointer: `?codes/${index}`, detail, suggestions: [] }];
-  });
+const SUGGESTIONS = 3;
+
+/** Most codes of a request that get suggestions: hundreds of unknown codes are no typo. */
+const SUGGESTED_MAX = 5;
+
+/**
+ * The codes of some markets that are nearest to unknown ones, for the first of these. The
+ * vocabularies are those of requests for prices, so that both share their cache entries.
+ */
+async function nearestCodes(
+  unknown: readonly string[],
+  slugs: readonly MarketSlug[],
+  newest: NewestRevision,
+  vocabularies: VocabularyReader,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const suggested = unknown.slice(0, SUGGESTED_MAX);
+  const found = suggested.map((code) => ({ code, near: [] as string[] }));
+  const slice = new Slice();
+  for (const market of MARKETS) {
+    if (suggested.length === 0 || !slugs.includes(market.slug)) continue;
+    const vocabulary = await vocabularies(market, dataRevisionAt(newest, [market.slug]));
+    const names = await vocabulary.codes();
+    for (const { code, near } of found) {
+      near.push(...names.nearest(code, SUGGESTIONS));
+      await slice.yieldIfOver();
+    }
+  }
+  return new Map(found.map(({ code, near }) => [code, nearest(code, near, SUGGESTIONS)]));
 }
+
+/** A warning for each code that no price of the readable markets has. */
+const unmatched = (
+  codes: readonly string[],
+  isKnown: (code: string) => boolean,
+  suggestions: ReadonlyMap<string, readonly string[]>,
+): Warning[] =>
+  codes.flatMap((code, index) => {
+    if (isKnown(code)) return [];
+    const near = suggestions.get(code) ?? [];
+    const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}?`;
+    const detail = `No price of these markets has the code "${quoted(code)}"${hint}`;
+    return [{ code: 'unmatched_value', pointer: `?codes/${index}`, detail, suggestions: near }];
+  });
 
 /** @throws Problem `validation_failed` for more due days than an answer has */
 function checkEntries(entries: number): void {
@@ -153,7 +186,8 @@ async function readSchedule(
   readers: Readers,
   { query, range, slugs, judgement }: Wanted,
 ) {
-  const data = dataRevisionAt(await work.until(newest), slugs);
+  const current = await work.until(newest);
+  const data = dataRevisionAt(current, slugs);
   const db = readers.reads.db(work.signal);
   const [{ calendars }, prices] = await Promise.all([
     work.until(readers.references(readers.db, data)),
@@ -165,7 +199,12 @@ async function readSchedule(
   const { first, last } = range;
   const published = await readPublishedDays(db, followers, first, last, data.revision);
   const scheduled = await scheduleOf(prices, calendars, range, due, published, judgement);
-  return { data, calendars, scheduled, warnings: unmatched(query.codes ?? [], prices) };
+  const known = new Set(prices.map((each) => each.codeKey));
+  const isKnown = (code: string): boolean => known.has(codeKey(code));
+  const { codes = [] } = query;
+  const unknown = codes.filter((code) => !isKnown(code));
+  const near = await work.until(nearestCodes(unknown, slugs, current, readers.vocabularies));
+  return { data, calendars, scheduled, warnings: unmatched(codes, isKnown, near) };
 }
 
 /** The bytes of an answer. */

@@ -262,7 +262,8 @@ async function refusalOf(db: Kysely<Database>, after: string, tip: Tip): Promise
   const [prefix = '', number = ''] = text.split('.');
   if (prefix.startsWith(tip.epoch) && BigInt(number) > BigInt(numberOf(last))) {
     return unknownPosition(
-      `The newest ${what} is ${wireText(tip.epoch, last)}; continue after that or an earlier one`,
+      `The newest ${what} is ${wireText(tip.epoch, last)}: repeat the request once after five ` +
+        `seconds; if it fails again, discard the ${what} and the data, and start without after`,
     );
   }
   return unknownPosition(

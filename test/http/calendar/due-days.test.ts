@@ -243,7 +243,19 @@ t.test('a bad query is refused with each place, and scopes hold', async (t) => {
   t.equal((await get(service, '?market=aluminium', { 'x-api-key': nickel })).status, 403);
   t.strictSame((await get(service, '', { 'x-api-key': nickel })).json.data, []);
   const unmatched = await get(service, '?codes=XX-1', { 'x-api-key': nickel });
-  t.match(unmatched.json, { data: [], $metadata: { warnings: [{ code: 'unmatched_value' }] } });
+  t.match(unmatched.json, {
+    data: [],
+    $metadata: { warnings: [{ code: 'unmatched_value', suggestions: [] }] },
+  });
+  const near = await get(service, '?codes=XX-1&codes=XX-4&codes=remote');
+  t.match(near.json.$metadata.warnings, [
+    {
+      pointer: '?codes/1',
+      detail: 'No price of these markets has the code "XX-4"; did you mean XX-1, XX-2, XX-3?',
+      suggestions: ['XX-1', 'XX-2', 'XX-3'],
+    },
+    { pointer: '?codes/2', suggestions: [] },
+  ]);
   t.equal((await get(service, '', { accept: 'image/png' })).status, 406);
 });
 
