@@ -10,7 +10,7 @@ import type { Contents, Description } from '../points.ts';
 const CREDITS = ['source', 'credit', 'licence', 'license'];
 
 /** What the specification of a price says about its values. */
-export interface Notes {
+interface Notes {
   /** The source with its credit and licence. */
   readonly source: string | null;
   readonly vat: string | null;
