@@ -374,9 +374,10 @@ t.test('mypy finds no error in the client, its types and the programs of the rec
     }),
   );
   const paths = [...files, join(ROOT, 'clients/python/commodity_prices.py')];
+  const words = ['--cache-dir', join(folder.path, 'cache'), ...paths];
   const program = `
 import runpy, sys
-sys.argv[1:] = ["--cache-dir", ${JSON.stringify(join(folder.path, 'cache'))}, *${JSON.stringify(paths)}]
+sys.argv[1:] = ${JSON.stringify(words)}
 runpy.run_module("mypy", run_name="__main__")`;
   const MYPYPATH = join(ROOT, 'clients/python');
   const checked = await python(program, { MYPYPATH }, { timeout: 300_000 });
