@@ -62,7 +62,8 @@ t.test('every generator makes a client that compiles and reads the service', asy
   const filters = { regions: ['Europe'] };
   const { json } = await service.post('nickel', { filters, options: { includeSeries: true } });
   const markets = (await service.request({ method: 'GET', url: '/v3/prices' })).json;
-  t.same(recipe, [json, json, markets, json, json]);
+  const codes = json.data.map(({ code }: { code: string }) => code);
+  t.same(recipe, [json, json, markets, json, json, codes]);
   const query = 'regions=Europe&regions=North+America&includeSeries=true&decimalsAsText=true';
   const texts = await service.request({ method: 'GET', url: `/v3/prices/nickel?${query}` });
   t.same(read, [texts.json, texts.json, texts.json], 'lists, decimals as texts, checked by zod');

@@ -49,8 +49,16 @@ t.test(
   },
 );
 
-t.test('sample prices are never late', async (t) => {
-  const { client, url: DATABASE_URL } = await testDatabase(t, { seeded: true });
+t.test('sample prices are never counted as late, though their calendar says so', async (t) => {
+  const database = await testDatabase(t, { seeded: true });
+  const { client, url: DATABASE_URL } = database;
+  const clock = () => Date.parse('2026-07-10T00:00:00Z');
+  const service = await serviceOn(t, database, {}, undefined, clock);
+  const url = '/v3/calendar?codes=CP-NI-0001&from=2026-06-24&to=2026-07-03';
+  const [price] = (await service.request({ method: 'GET', url })).json.data;
+  const days = new Map(price.days.map((each: { date: string }) => [each.date, each]));
+  t.match(days.get('2026-06-30'), { status: 'published' });
+  t.match(days.get('2026-07-01'), { status: 'late' });
   const metrics = metricsOf();
   const app = await buildApp({ config: testConfig(), client, metrics });
   t.teardown(() => app.close());
