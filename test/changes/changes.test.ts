@@ -93,7 +93,7 @@ t.test('a change of a price has its record before and after', async (t) => {
   const start = await endOf(database);
   const record = async () => {
     const body = { filters: { codes: ['CP-NI-0001'] } };
-    const { code, lastAssessedAt, latestPublishedAt, series, ...shown } = (
+    const { code, lastAssessedAt, latestPublishedAt, nextExpectedAt, series, ...shown } = (
       await service.post('nickel', body)
     ).json.data[0];
     return shown;
@@ -135,7 +135,8 @@ t.test('before and after are those of the past answers', async (t) => {
       return Object.keys(point).length > 0 ? point : null;
     }
     if (!record) return null;
-    const { code: _code, lastAssessedAt, latestPublishedAt, series, ...shown } = record;
+    const { code: _code, series, ...attributes } = record;
+    const { lastAssessedAt, latestPublishedAt, nextExpectedAt, ...shown } = attributes;
     return shown;
   };
   for (const each of data.filter((_: unknown, index: number) => index % 3 === 0)) {

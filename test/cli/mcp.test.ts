@@ -107,7 +107,7 @@ t.test('the page of assistants names every tool with its arguments', async (t) =
     })),
   );
   const required = tools.flatMap(({ inputSchema }) => inputSchema.required ?? []);
-  t.same([...new Set(required)].sort(), ['market', 'text'], 'as the page says');
+  t.same([...new Set(required)].sort(), ['inputs', 'market', 'text'], 'as the page says');
 });
 
 t.test('the markets are those of the service, as the key sees them', async (t) => {

@@ -218,8 +218,8 @@ Examples:
   ${PROGRAM} load ${words} ${isFetched ? '--fetch' : 'FILE'}
   ${PROGRAM} load ${words} FILE --dry-run
   ${PROGRAM} load ${words} FILE --rejects rejects.csv
-  ${PROGRAM} load ${words} FILE --allow-corrections --reason "misprint" --dry-run --all | less
-  ${PROGRAM} load ${words} FILE --allow-corrections --reason "misprint"`,
+  ${PROGRAM} load ${words} FILE --allow-corrections --reason misprint --dry-run --all
+  ${PROGRAM} load ${words} FILE --allow-corrections --reason misprint`,
     run: (named: string[], options: LoadOptions) => run(name, named, options),
   });
 }
