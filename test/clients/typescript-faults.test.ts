@@ -313,7 +313,10 @@ t.test('a position of the feed comes with a page and without changes', async (t)
   const headers = { 'x-next-seq': 'abcd.7', 'x-data-revision': 'abcd.3' };
   const empty: Responder = (reply) => reply.writeHead(204, headers).end();
   const { client } = await serving(t, [empty]);
-  t.same(await client.changes({ wait: 1 }), { data: [], nextSeq: 'abcd.7', revision: 'abcd.3' });
+  t.same(await client.changes({ wait: 1 }), {
+    ...{ data: [], nextSeq: 'abcd.7', revision: 'abcd.3' },
+    ...{ hasMore: false, warnings: [] },
+  });
   const page = json({ $metadata: { nextSeq: 'abcd.8' }, data: [] });
   t.equal((await (await serving(t, [page])).client.changes()).nextSeq, 'abcd.8', 'no header');
   const bare: readonly Responder[] = [
