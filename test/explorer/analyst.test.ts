@@ -293,6 +293,7 @@ t.test('on a phone no line break divides a day or an instant', async (t) => {
     'price=nickel/CP-NI-0001&from=1999-01-01&to=1999-02-01',
   ]) {
     await show(view);
+    await page.locator('.day').nth(1).waitFor();
     const days = (await page.evaluate(divided)) as [string, number][];
     t.ok(days.length > 1, view);
     t.same([...new Set(days.map(([, lines]) => lines))], [1], view);

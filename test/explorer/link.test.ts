@@ -75,6 +75,7 @@ t.test('a link with senseless parts opens, names them, and shows the rest', asyn
   for (const [hash, part] of cases) {
     await show(hash);
     const note = page.locator('.note', { hasText: 'ignored' });
+    await note.locator('li code', { hasText: part }).waitFor();
     t.same(await note.locator('li code').allInnerTexts(), [part]);
     t.match(await page.locator('h1').innerText(), 'Nickel metal, exchange cash, London');
   }
