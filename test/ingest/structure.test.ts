@@ -11,6 +11,7 @@ const FOLDERS = [
   'descriptions',
   'staging',
   'load',
+  'calendar',
   'ledger',
 ];
 

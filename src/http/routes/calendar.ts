@@ -28,6 +28,7 @@ import { csvOf, icalendarOf, shownPrice } from '../../prices/calendar/write.ts';
 import type { VocabularyReader } from '../../prices/market/vocabulary.ts';
 import { dayOf, dayText } from '../../std/days.ts';
 import { preferredType } from '../../std/negotiation.ts';
+import { containsSecret } from '../../std/secrets.ts';
 import { Slice } from '../../std/turns.ts';
 import type { CredentialChecks } from '../hooks/auth.ts';
 import { codingOf, sendTagged } from '../reply/send.ts';
@@ -115,6 +116,13 @@ function checkMarkets(
 
 const SUGGESTIONS = 3;
 
+/**
+ * The keys of codes; null without codes. This address takes tokens in the query. PostgreSQL may log
+ * the parameters of a statement, so none of them holds a key or token.
+ */
+const soughtKeys = (codes: readonly string[] | undefined): readonly string[] | null =>
+  codes?.filter((code) => !containsSecret(code)).map(codeKey) ?? null;
+
 /** Most codes of a request that get suggestions: hundreds of unknown codes are no typo. */
 const SUGGESTED_MAX = 5;
 
@@ -191,7 +199,7 @@ async function readSchedule(
   const db = readers.reads.db(work.signal);
   const [{ calendars }, prices] = await Promise.all([
     work.until(readers.references(readers.db, data)),
-    readDuePrices(db, slugs, query.codes?.map(codeKey) ?? null, data.revision),
+    readDuePrices(db, slugs, soughtKeys(query.codes), data.revision),
   ]);
   const due = dueDaysOf(prices, calendars, range);
   checkEntries(due.entries);
