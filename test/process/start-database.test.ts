@@ -83,7 +83,10 @@ t.test('an account that may do more than read is logged at the start', async (t)
     await output(database.urlOf('migrator')),
     /it may act as the owner of the tables, may write to \d+ tables, may create schemas or tables/,
   );
-  t.match(await output(database.urlOf('loader')), /it may write to 12 tables, .*may open revisions/);
+  t.match(
+    await output(database.urlOf('loader')),
+    /it may write to 12 tables, .*may open revisions/,
+  );
   const grants: [string, string, string][] = [
     ['grant update (mid) on series to', 'revoke all on series from', 'may write to 1 tables'],
     ['grant delete on api_key to', 'revoke delete on api_key from', 'may write to 1 tables'],
