@@ -62,7 +62,7 @@ export type SeedPrice<M extends MarketSlug, P extends string> = Dimensions<M> &
       country: FilterValueOf<'countries'>,
       region: FilterValueOf<'regions'>,
     ];
-    /** What a value is; that of a day by default. */
+    /** The kind of a value; that of a day by default. */
     readonly observes?: Observes;
     /** Attributes without a filter: value added tax, form, footprint, reference of a payable. */
     readonly specification?: Readonly<Record<string, string>>;

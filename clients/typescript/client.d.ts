@@ -108,7 +108,7 @@ export interface Client<D = number> {
     pages<M extends Market>(...call: Arguments<M>): AsyncGenerator<Prices<M, D>, void>;
     /** The same as a file. Each call has a file of its own; it is not kept in memory. */
     file<M extends Market>(market: M, format: FileFormat, request?: FileRequest<M>, call?: CallOptions): Promise<PriceFile>;
-    /** What a contract pays: a formula over prices, rates and numbers. */
+    /** Computes the figure of a contract: a formula over prices, rates and numbers. */
     calculate(request: Json<Calculate['requestBody']>, call?: CallOptions): Promise<Calculation<D>>;
     changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
     /** Prices of all readable markets that match a text, the best first. */

@@ -106,7 +106,7 @@ export interface Client<D = number> {
     request?: FileRequest<M>,
     call?: CallOptions,
   ): Promise<PriceFile>;
-  /** What a contract pays: a formula over prices, rates and numbers. */
+  /** Computes the figure of a contract: a formula over prices, rates and numbers. */
   calculate(request: Json<Calculate['requestBody']>, call?: CallOptions): Promise<Calculation<D>>;
   changes(request?: ChangesQuery, call?: CallOptions): Promise<Changes>;
   /** Prices of all readable markets that match a text, the best first. */

@@ -89,7 +89,7 @@ export const extreme = (values: readonly Rational[], sign: 1 | -1): Rational =>
   values.reduce((best, each) => (sign * compare(each, best) < 0 ? each : best));
 
 /**
- * Where a number between two neighbours goes. `half-even`: to the nearer, in a tie to the even
+ * Rounding of a number between two neighbours. `half-even`: to the nearer, in a tie to the even
  * digit. `half-up`: to the nearer, in a tie away from zero. `down`: towards zero. `up`: away from
  * zero.
  */
@@ -126,7 +126,7 @@ const fractionOf = ({ digits, scale }: Decimal): Rational =>
 export const roundedFraction = (value: Rational, rounding: FixedRounding): Rational =>
   fractionOf(roundedTo(value, rounding));
 
-/** How often a factor divides a number, and the quotient without it. */
+/** The multiplicity of a factor in a number, and the quotient without it. */
 function withoutFactor(value: bigint, factor: bigint): readonly [times: number, rest: bigint] {
   let [times, rest] = [0, value];
   while (rest % factor === 0n) {

@@ -7,7 +7,7 @@ import { zoneFault } from './zone.ts';
  * form. The loader adds the places in the file, and compares the names with those of the database.
  */
 
-/** What becomes of a due day that is closed. */
+/** The policy for a due day that is closed. */
 export const POLICIES = ['skip', 'carry', 'nearest', 'preceding'] as const;
 type Policy = (typeof POLICIES)[number];
 
@@ -22,7 +22,7 @@ export interface HolidayList {
   /** The first and the last day of which the list knows whether they are closed. */
   readonly from: string;
   readonly until: string;
-  /** Who decrees or publishes it: a name or an address. */
+  /** Its source, which decrees or publishes it: a name or an address. */
   readonly source: string;
   /** Sorted by date. */
   readonly days: readonly Holiday[];

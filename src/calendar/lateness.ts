@@ -2,7 +2,7 @@ import { dayOf, dayText } from '../std/days.ts';
 import type { Calendar } from './calendar.ts';
 
 /*
- * Whether a price is late: a comparison with the clock, which answers of a market never make. The
+ * Lateness of prices: a comparison with the clock, which answers of a market never make. The
  * caller gives the time.
  */
 

@@ -26,7 +26,7 @@ export type MonthDay =
   /** The n-th of a weekday, 1 to 4; -1 is the last. */
   | { readonly weekday: Weekday; readonly nth: number };
 
-/** When a price is due, as a calendar file and the database state it. */
+/** The rule of due days, as a calendar file and the database state it. */
 export type Rule =
   /** Monday to Friday. */
   | 'daily'

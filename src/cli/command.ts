@@ -136,7 +136,7 @@ export function actorOf({ by: named }: { readonly by?: string | undefined }): st
   );
 }
 
-/** Who did something, with the account of the database: `anna (prices_loader)`. */
+/** The actor with the account of the database: `anna (prices_loader)`. */
 export const actorText = ({
   actor,
   account,

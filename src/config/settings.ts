@@ -182,7 +182,8 @@ export const SETTINGS = {
     'Minutes after its due instant until a price counts as late',
   ),
   PRICES_ACTOR: text({
-    description: 'Who loads and makes keys, in the ledger and the audit; by default the account',
+    description:
+      'Name in the ledger and the key audit of who loads or makes keys; by default the account',
   }),
 
   FX_SOURCE: text({

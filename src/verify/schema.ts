@@ -45,7 +45,7 @@ union all
 select format('view published.%s', relname), true
   from pg_class where relnamespace = to_regnamespace('published') and relkind = 'v'`;
 
-/** What schema.sql names and this database does not have in force. */
+/** Objects of schema.sql that are not in force in this database. */
 async function notInForce(driver: pg.ClientBase): Promise<BrokenRow[]> {
   const { rows } = await driver.query<{ what: string; isInForce: boolean }>(FOUND);
   const found = new Map(rows.map(({ what, isInForce }) => [what, isInForce]));

@@ -216,7 +216,7 @@ interface Result {
   readonly inputs: Readonly<Record<string, Receipt>>;
 }
 
-/** What differs between a result and the recomputation from its receipt; null for nothing. */
+/** The difference between a result and the recomputation from its receipt; null for none. */
 export function differenceOf(result: Result): string | null {
   const inputs = new Map<string, Fraction>();
   for (const [name, receipt] of Object.entries(result.inputs)) {

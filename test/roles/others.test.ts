@@ -215,7 +215,7 @@ t.test(
     const { db } = clientAs(t, url);
     await migrateUp(db, { until: '0009-key-use' });
     await applyRoles(db, prefix, new Map([['migrator', 'secret-of-migrator']]));
-    // As the version made them that has no such schema.
+    // The accounts that the version without this schema made.
     await administer(url, `revoke create on database "${name}" from ${roleName(prefix, 'owner')}`);
     const migrator = clientAs(
       t,

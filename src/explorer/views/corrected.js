@@ -1,4 +1,4 @@
-// What was corrected or withdrawn lately, in the markets that the key can read.
+// Recent corrections and withdrawals in the markets that the key can read.
 import { askText, exact, onForget } from '../api.js';
 import { minuteOf } from '../dates.js';
 import { addressOf, EMPTY, linkTo } from '../link.js';
@@ -53,7 +53,7 @@ onForget(() => {
 
 const daysAgo = (days) => new Date(Date.now() - days * 86_400_000).toISOString();
 
-/** Where the changes of a span begin, as parameters of the feed. */
+/** The begin of a span, as parameters of the feed. */
 const startOf = (span) =>
   span === 'visit' && visit !== null
     ? [['after', visit.seq]]

@@ -180,7 +180,7 @@ const TYPES: Readonly<Record<CalendarFormat, string>> = {
   ics: 'text/calendar; charset=utf-8; method=PUBLISH',
 };
 
-/** What is requested, and the markets and prices that it may read. */
+/** A request, and the markets and prices that it may read. */
 interface Wanted {
   readonly query: CalendarRequest;
   readonly range: { readonly first: number; readonly last: number };

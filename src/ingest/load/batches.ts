@@ -5,7 +5,7 @@ import type { Database } from '../../db/schema.ts';
 import { EXIT, ExpectedError } from '../../std/base-errors.ts';
 import type { FileFormat } from '../records/format.ts';
 
-/** What identifies the content of a load. */
+/** The digest that identifies the content of a load. */
 interface LoadIdentity {
   readonly sha256: Buffer;
   readonly formatName: string;

@@ -74,7 +74,7 @@ interface InputRounding {
   readonly mode: RoundingMode;
 }
 
-/** What stands for a due day without a session. */
+/** The substitute for a due day without a session. */
 type MissingPolicy = 'refuse' | 'skip' | 'previous' | 'next';
 
 export interface PriceInput extends InputBase, PlannedPeriod {
@@ -96,7 +96,7 @@ export interface PriceInput extends InputBase, PlannedPeriod {
 export interface RateInput extends InputBase, PlannedPeriod {
   readonly kind: 'rate';
   readonly rate: string;
-  /** As sent: units of the first for one of the second. */
+  /** The sent text: units of the first for one of the second. */
   readonly quote: string;
   readonly base: string;
 }
@@ -105,7 +105,7 @@ export interface NumberInput extends InputBase {
   readonly kind: 'number';
   /** In hundredths for `%`. */
   readonly value: Rational;
-  /** As sent; null for a plain number and for `%`. */
+  /** The sent unit; null for a plain number and for `%`. */
   readonly unit: string | null;
   readonly note: string | null;
 }
@@ -123,7 +123,7 @@ export interface CalculationPlan {
   readonly formula: PlannedFormula;
   /** In the order of the request. */
   readonly inputs: readonly CalculationInput[];
-  /** What `convertBasis` names; null in the other forms. */
+  /** The basis of `convertBasis`; null in the other forms. */
   readonly basis: string | null;
   /** Day numbers; null for the one result of a request without an anchor. */
   readonly anchors: readonly (number | null)[];

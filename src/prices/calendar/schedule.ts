@@ -6,7 +6,7 @@ import type { NamedCalendar, PriceCalendars } from '../market/price-calendars.ts
 import type { DuePrice } from './due-prices.ts';
 
 /*
- * When prices are due, and which are late: `due-prices.ts` reads them, this file has the due days
+ * Due days of prices, and late prices: `due-prices.ts` reads them, this file has the due days
  * of an answer and `write.ts` its bytes, `late.ts` judges prices, `watch.ts` counts for metrics.
  */
 

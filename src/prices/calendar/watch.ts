@@ -27,7 +27,7 @@ interface LoadCount {
   readonly batches: number;
 }
 
-/** What is watched in the background, for metrics. */
+/** Prices and loads that are watched in the background, for metrics. */
 interface Watch {
   /** Reads prices and loads again, unless nothing was committed since. Never throws. */
   refresh(): Promise<void>;

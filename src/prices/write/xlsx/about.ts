@@ -38,7 +38,7 @@ export function* aboutSheet(
   yield Buffer.from(SHEET_END);
 }
 
-/** What the rows of an answer have in common, collected while they are written. */
+/** Facts about the rows of an answer, collected while they are written. */
 export class Collected {
   readonly units = new Tally();
   readonly vat = new Tally();

@@ -9,7 +9,7 @@ import type { Contents, Description } from '../points.ts';
 /** The entries of a specification that say where the values of a price come from. */
 const CREDITS = ['source', 'credit', 'licence', 'license'];
 
-/** What the specification of a price says about its values. */
+/** The remarks of a specification about the values of its price. */
 interface Notes {
   /** The source with its credit and licence. */
   readonly source: string | null;
