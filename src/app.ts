@@ -38,6 +38,7 @@ import { type LimitSettings, Limits } from './limits/limits.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { watchSources } from './metrics/sources.ts';
 import type { Readers } from './prices/answer/answer.ts';
+import { duePricesReader } from './prices/calendar/due-prices.ts';
 import { watchOf } from './prices/calendar/watch.ts';
 import { feedOf } from './prices/changes/follow.ts';
 import { ratesReader } from './prices/market/rates.ts';
@@ -145,6 +146,7 @@ function readersOf({ config, client }: AppOptions, primary: Primary): Readers {
     ),
     vocabularies,
     samples: samplesReader(db),
+    duePrices: duePricesReader(db),
     market: sqlMarket({
       db,
       reads,

@@ -55,10 +55,14 @@ Examples:
     const { latePrices, watchedPrices } = await import('../prices/calendar/late.ts');
     const { referenceReader } = await import('../prices/market/references.ts');
     const { samplesReader } = await import('../prices/market/samples.ts');
+    const { duePricesReader } = await import('../prices/calendar/due-prices.ts');
     const { readDataRevision } = await import('../db/revisions.ts');
     const late = await withDatabase(async ({ db, config }) => {
       const data = await readDataRevision(db, slugs);
-      const readers = { db, references: referenceReader(1), samples: samplesReader(db) };
+      const readers = {
+        ...{ db, references: referenceReader(1) },
+        ...{ samples: samplesReader(db), duePrices: duePricesReader(db) },
+      };
       const watched = await watchedPrices(readers, slugs, data, samples === true);
       const judgement = { nowMs: Date.now(), graceMinutes: config.LATE_GRACE_MINUTES };
       return latePrices(watched, judgement);

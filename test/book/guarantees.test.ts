@@ -12,6 +12,7 @@ import { BULK_MARKET, fill as fillDatabase } from '../support/database/bulk.ts';
 import { testDatabase } from '../support/database/database.ts';
 import { inRevision } from '../support/database/minimal-data.ts';
 import { until } from '../support/http/sockets.ts';
+import { countTurns } from '../support/run/turns.ts';
 import { compareOne } from './compare.ts';
 import { type BookRequest, fill, type Twins, twinsOn } from './support.ts';
 
@@ -250,24 +251,12 @@ t.test('records from the book give the event loop back between them', async (t) 
   const twins = await bulkTwins(t);
   await fill(twins);
   const records = await recordsIn(twins, new AbortController().signal);
-  let [isOver, turns, written] = [false, 0, 0];
-  const countTurn = (): void => {
-    turns += 1;
-    if (!isOver) setImmediate(countTurn);
-  };
-  // Each read of the clock takes a millisecond: slices end by their records, on any machine.
-  let nowMs = performance.now();
-  t.intercept(performance, 'now', {
-    value: () => {
-      nowMs += 1;
-      return nowMs;
-    },
-  });
-  setImmediate(countTurn);
+  let written = 0;
+  const turns = countTurns(t);
   for await (const { points } of records) written += points?.length === SIZE.points ? 1 : 0;
-  isOver = true;
+  turns.end();
   t.equal(written, SIZE.prices);
-  t.ok(turns >= SIZE.prices / 6, `${turns} turns between ${written} records`);
+  t.ok(turns.count >= SIZE.prices / 6, `${turns.count} turns between ${written} records`);
 });
 
 t.test('an answer from the book ends with its request', async (t) => {

@@ -25,6 +25,7 @@ import {
 import { dayText, decimalText, values } from '../support/prices/decimals.ts';
 import { parseExact } from '../support/prices/oracle.ts';
 import { pointsText } from '../support/prices/points-text.ts';
+import { countTurns } from '../support/run/turns.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -220,24 +221,11 @@ t.test('points in another order are sorted price by price, and others run betwee
   for await (const chunk of client.query(copyTo(`copy (${rows}) to stdout (format binary)`)))
     reader.push(chunk);
   client.release();
-  let [isOver, turns] = [false, 0];
-  const countTurn = (): void => {
-    turns += 1;
-    if (!isOver) setImmediate(countTurn);
-  };
-  // Each read of the clock takes a millisecond: slices end by their prices, on any machine.
-  let nowMs = performance.now();
-  t.intercept(performance, 'now', {
-    value: () => {
-      nowMs += 1;
-      return nowMs;
-    },
-  });
-  setImmediate(countTurn);
+  const turns = countTurns(t);
   const series = await reader.end();
-  isOver = true;
+  turns.end();
   t.equal(series.size, prices);
-  t.ok(turns >= prices / 6, `${turns} turns for ${prices} prices`);
+  t.ok(turns.count >= prices / 6, `${turns.count} turns for ${prices} prices`);
 });
 
 t.test('a series that was cut off on its way is an error, never a shorter series', async (t) => {

@@ -22,13 +22,12 @@ import { revisionText } from '../../db/revisions.ts';
 import { brokenRules, eitherOf, Problem, quoted, type Violation } from '../../errors.ts';
 import type { Readers } from '../../prices/answer/answer.ts';
 import type { Warning } from '../../prices/answer/warnings.ts';
-import { readDuePrices, readPublishedDays } from '../../prices/calendar/due-prices.ts';
+import { type DuePrice, readPublishedDays } from '../../prices/calendar/due-prices.ts';
 import { dueDaysOf, scheduleOf } from '../../prices/calendar/schedule.ts';
 import { csvOf, icalendarOf, shownPrice } from '../../prices/calendar/write.ts';
 import type { VocabularyReader } from '../../prices/market/vocabulary.ts';
 import { dayOf, dayText } from '../../std/days.ts';
 import { preferredType } from '../../std/negotiation.ts';
-import { containsSecret } from '../../std/secrets.ts';
 import { Slice } from '../../std/turns.ts';
 import type { CredentialChecks } from '../hooks/auth.ts';
 import { codingOf, sendTagged } from '../reply/send.ts';
@@ -116,12 +115,21 @@ function checkMarkets(
 
 const SUGGESTIONS = 3;
 
-/**
- * The keys of codes; null without codes. This address takes tokens in the query. PostgreSQL may log
- * the parameters of a statement, so none of them holds a key or token.
- */
-const soughtKeys = (codes: readonly string[] | undefined): readonly string[] | null =>
-  codes?.filter((code) => !containsSecret(code)).map(codeKey) ?? null;
+/** The prices of some markets, or those of them with one of the codes, by market and code. */
+async function pricesOf(
+  readers: Readers,
+  current: NewestRevision,
+  slugs: readonly MarketSlug[],
+  codes: readonly string[] | undefined,
+): Promise<readonly DuePrice[]> {
+  const wanted = codes && new Set(codes.map(codeKey));
+  const prices: DuePrice[] = [];
+  for (const slug of slugs.toSorted()) {
+    const all = await readers.duePrices(slug, dataRevisionAt(current, [slug]));
+    prices.push(...(wanted ? all.filter((each) => wanted.has(each.codeKey)) : all));
+  }
+  return prices;
+}
 
 /** Most codes of a request that get suggestions: hundreds of unknown codes are no typo. */
 const SUGGESTED_MAX = 5;
@@ -199,7 +207,7 @@ async function readSchedule(
   const db = readers.reads.db(work.signal);
   const [{ calendars }, prices] = await Promise.all([
     work.until(readers.references(readers.db, data)),
-    readDuePrices(db, slugs, soughtKeys(query.codes), data.revision),
+    work.until(pricesOf(readers, current, slugs, query.codes)),
   ]);
   const due = dueDaysOf(prices, calendars, range);
   checkEntries(due.entries);

@@ -10,6 +10,7 @@ import { type DataRevision, revisionText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
 import { mapped } from '../../std/turns.ts';
+import type { DuePricesReader } from '../calendar/due-prices.ts';
 import type { RatesReader } from '../market/rates.ts';
 import type { MarketReader } from '../market/reader.ts';
 import type { ReferenceReader, References } from '../market/references.ts';
@@ -47,6 +48,7 @@ export interface Readers {
   readonly snapshot: SnapshotReader;
   readonly vocabularies: VocabularyReader;
   readonly samples: SamplesReader;
+  readonly duePrices: DuePricesReader;
   /** Opens a reader of a market for one request. */
   readonly market: SqlMarket;
   /** Most cells of a wide table. */

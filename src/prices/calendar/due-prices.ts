@@ -1,7 +1,8 @@
 import { type Kysely, sql } from 'kysely';
-import type { MarketSlug } from '../../catalog/markets.ts';
-import { numberIn, requireCommit } from '../../db/revisions.ts';
+import { MARKETS, type MarketSlug } from '../../catalog/markets.ts';
+import { type DataRevision, numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
+import { cachedByRevision } from '../../db/shared-work.ts';
 import { boundText } from '../../std/days.ts';
 
 /** A price with all that decides when it is due, and whether it is late. */
@@ -19,14 +20,29 @@ export interface DuePrice {
   readonly lastDate: string | null;
 }
 
+/** Reads the prices of a market at its data revision, in the order of their codes. */
+export type DuePricesReader = (
+  market: MarketSlug,
+  data: DataRevision,
+) => Promise<readonly DuePrice[]>;
+
+/** Cached prices: the newest of each market, and one before. */
+const CACHED = 2 * MARKETS.length;
+
 /**
- * Reads the prices of some markets at a revision, by market and code.
- * @param codeKeys the keys of codes; null for all
+ * A reader with an LRU cache.
+ * @param shared the database of loads that requests share; an aborted request does not cancel them
  */
-export async function readDuePrices(
+export const duePricesReader = (shared: Kysely<Database>): DuePricesReader =>
+  cachedByRevision(
+    CACHED,
+    (market, { epoch, revision }) => `${market} ${epoch}.${revision}`,
+    (market, { revision }) => readDuePrices(shared, market, revision),
+  );
+
+async function readDuePrices(
   db: Kysely<Database>,
-  slugs: readonly MarketSlug[],
-  codeKeys: readonly string[] | null,
+  slug: MarketSlug,
   revision: string,
 ): Promise<readonly DuePrice[]> {
   const at = numberIn(revision);
@@ -41,10 +57,8 @@ export async function readDuePrices(
       left join lateral (select s.date from series_at(${at}) as s
         where s.price_id = p.id and p.assessment_launched_at is null
         order by s.date limit 1) as earliest on true
-    where m.slug = any(${[...slugs]}::text[])
-      and (${codeKeys === null} or p.code_key = any(${[...(codeKeys ?? [])]}::text[]))
-      and ${requireCommit(revision)}
-    order by m.slug, p.code collate "C"`.execute(db);
+    where m.slug = ${slug} and ${requireCommit(revision)}
+    order by p.code collate "C"`.execute(db);
   return rows;
 }
 

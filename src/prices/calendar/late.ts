@@ -6,13 +6,14 @@ import type { Database } from '../../db/schema.ts';
 import type { PriceCalendars } from '../market/price-calendars.ts';
 import type { ReferenceReader } from '../market/references.ts';
 import type { SamplesReader } from '../market/samples.ts';
-import { type DuePrice, readDuePrices } from './due-prices.ts';
+import type { DuePrice, DuePricesReader } from './due-prices.ts';
 
 /** The readers that lateness needs. */
 export interface LateReaders {
   readonly db: Kysely<Database>;
   readonly references: ReferenceReader;
   readonly samples: SamplesReader;
+  readonly duePrices: DuePricesReader;
 }
 
 /** The prices that can be late, with their calendars, at one revision. */
@@ -37,20 +38,21 @@ export interface LatePrice {
  * @param withSamples reads them nevertheless
  */
 export async function watchedPrices(
-  { db, references, samples }: LateReaders,
+  { db, references, samples, duePrices }: LateReaders,
   slugs: readonly MarketSlug[],
   data: DataRevision,
   withSamples = false,
 ): Promise<WatchedPrices> {
   const { calendars } = await references(db, data);
-  const all = await readDuePrices(db, slugs, null, data.revision);
-  if (withSamples) return { prices: all, calendars };
-  const ids = new Set<number>();
+  const prices: DuePrice[] = [];
   // One market after another: each reads its points.
-  for (const market of MARKETS.filter(({ slug }) => slugs.includes(slug))) {
-    for (const id of await samples(market, data)) ids.add(id);
+  const markets = MARKETS.filter(({ slug }) => slugs.includes(slug));
+  for (const market of markets.toSorted((a, b) => (a.slug < b.slug ? -1 : 1))) {
+    const own = await duePrices(market.slug, data);
+    const ids = withSamples ? new Set() : await samples(market, data);
+    prices.push(...own.filter(({ id }) => !ids.has(id)));
   }
-  return { prices: all.filter(({ id }) => !ids.has(id)), calendars };
+  return { prices, calendars };
 }
 
 /** The late prices, by market and code. */

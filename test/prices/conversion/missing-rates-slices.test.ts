@@ -9,6 +9,7 @@ import type { MarketReader } from '../../../src/prices/market/reader.ts';
 import type { References } from '../../../src/prices/market/references.ts';
 import { planOf } from '../../../src/prices/plan/plan.ts';
 import { LARGE } from '../../support/database/large-market.ts';
+import { countTurns } from '../../support/run/turns.ts';
 
 const LIMITS = { codesMax: 500, itemsMax: 200, itemLengthMax: 128, recordsMax: 10 };
 const EUR = 1;
@@ -44,7 +45,7 @@ t.test('missing rates of 20,000 prices are found in slices, and others run betwe
   const dayOf = (priceId: number): number => (priceId === 0 ? 9_000 : 9_600);
   const extents: MarketReader['extents'] = async (stretches) => {
     counted.push(stretches.length);
-    turnsBefore.push(turns);
+    turnsBefore.push(turns.count);
     return stretches.map(({ priceId, first, last }) => {
       const day = dayOf(priceId);
       return first <= day && day <= last ? { first: day, last: day, points: 1 } : null;
@@ -54,28 +55,14 @@ t.test('missing rates of 20,000 prices are found in slices, and others run betwe
   const references = { units: new Map(), currencies: new Map() } as unknown as References;
   const targets = { currency: null, unit: null };
   const inUse = { source: 'ECB', ratesOf: () => RATES, references, targets };
-  let turns = 0;
-  let isOver = false;
-  const countTurn = (): void => {
-    turns += 1;
-    if (!isOver) setImmediate(countTurn);
-  };
-  // Each read of the clock takes a millisecond: slices end by their prices, on any machine.
-  let nowMs = performance.now();
-  t.intercept(performance, 'now', {
-    value: () => {
-      nowMs += 1;
-      return nowMs;
-    },
-  });
-  setImmediate(countTurn);
+  const turns = countTurns(t);
   const checked = await withMissingRates({ extents }, plan, planned, inUse);
-  isOver = true;
+  turns.end();
   t.same(counted.length, 2, 'two reads: the days of the points, and their segments');
   t.equal(checked.planned[0]?.outcome?.reason, 'no-rate');
   t.equal(checked.planned[1]?.outcome, outcome);
   const [beforeDays = 0, beforePoints = 0] = turnsBefore;
-  const steps = [beforeDays, beforePoints - beforeDays, turns - beforePoints];
+  const steps = [beforeDays, beforePoints - beforeDays, turns.count - beforePoints];
   // Two passes over all prices before the first read and after the second, in slices of 256.
   t.ok(Math.min(...steps) >= 150, `${steps} turns before, between and after the reads`);
 });
