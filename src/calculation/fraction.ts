@@ -1,4 +1,11 @@
-import { commonDivisor, compare, type Rational, reduced, ZERO } from '../conversion/rational.ts';
+import {
+  commonDivisor,
+  compare,
+  type Rational,
+  rationalOf,
+  reduced,
+  ZERO,
+} from '../conversion/rational.ts';
 import { type Decimal, decimalText, powerOf10, trimmed } from '../std/decimal.ts';
 
 /*
@@ -119,8 +126,7 @@ export function roundedTo(value: Rational, { decimals, mode }: FixedRounding): D
 }
 
 /** A decimal as a fraction in lowest terms. */
-const fractionOf = ({ digits, scale }: Decimal): Rational =>
-  reduced({ numerator: digits, denominator: powerOf10(scale) });
+const fractionOf = (decimal: Decimal): Rational => reduced(rationalOf(decimal));
 
 /** A fraction rounded to decimals, as a fraction in lowest terms. */
 export const roundedFraction = (value: Rational, rounding: FixedRounding): Rational =>

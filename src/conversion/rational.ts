@@ -9,7 +9,7 @@ export interface Rational {
 export const ZERO: Rational = { numerator: 0n, denominator: 1n };
 
 /** A decimal as a fraction. */
-const rationalOf = (decimal: Decimal): Rational => ({
+export const rationalOf = (decimal: Decimal): Rational => ({
   numerator: decimal.digits,
   denominator: powerOf10(decimal.scale),
 });
