@@ -208,6 +208,15 @@ export const downloadRatios = ({ beside, longestPauseMs }: Downloads): Ratio[] =
   most('two W4 downloads: longest pause of the event loop, ms', longestPauseMs, 5),
 ];
 
+/** Calculations are never kept: each request reads points and computes. */
+function calculationRatios(results: Results): Ratio[] {
+  const { service } = figuresOf(results);
+  return [
+    most('average of a month of 1 code: service ÷ W1', service('month') / service('W1'), 1.5),
+    most('5 averages × 12 months: service ÷ W1', service('anchors') / service('W1'), 30),
+  ];
+}
+
 /** Every target of the design as a number of this run. */
 export function ratiosOf(results: Results): Ratio[] {
   const { downloads, fresh, startSeconds, peakBytes } = results;
@@ -215,6 +224,7 @@ export function ratiosOf(results: Results): Ratio[] {
     ...smallRatios(results),
     ...sqlRatios(results),
     ...longRatios(results),
+    ...calculationRatios(results),
     ...downloadRatios(downloads),
     most('answers older than the commit before them', fresh.stale, 0),
     most('commit to visible: p99 more than without, ms', fresh.afterCommitP99 - fresh.quietP99, 5),

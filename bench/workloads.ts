@@ -21,6 +21,8 @@ export interface Workload {
   readonly isKept?: boolean;
   /** True for data of a past instant, which the price book does not hold. */
   readonly isPast?: boolean;
+  /** The body of a calculation, instead of a request to the market. */
+  readonly calculation?: Readonly<Record<string, unknown>>;
   /** Further request headers. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -77,6 +79,28 @@ const inCoding = (coding: string): Workload => ({
   headers: { 'accept-encoding': coding },
   isKept: true,
 });
+
+/** A calculation: no filters, options or points of a market. */
+const calculated = (
+  name: string,
+  title: string,
+  codes: readonly string[],
+  calculation: NonNullable<Workload['calculation']>,
+): Workload => ({ name, title, codes, range: null, filters: {}, options: {}, calculation });
+
+const averageOf = (code: string) => ({ code, period: 'M-1' });
+
+const CALCULATIONS: readonly Workload[] = [
+  calculated('month', 'the average of a month of 1 code, with its receipt', FIVE.slice(0, 1), {
+    average: FIVE[0],
+    period: '2024-03',
+  }),
+  calculated('anchors', 'a formula of 5 averages for each month of a year', FIVE, {
+    formula: 'a + b + c + d + e',
+    inputs: Object.fromEntries(FIVE.map((code, at) => ['abcde'.charAt(at), averageOf(code)])),
+    anchor: { from: '2024-01', to: '2024-12', every: 'month' },
+  }),
+];
 
 /** The repeated answer of a year in each format and content coding. */
 export const REPEATED = [
@@ -137,6 +161,7 @@ export const WORKLOADS: readonly Workload[] = [
     filters: {},
     options: { ...SERIES, lastObservations: 1 },
   },
+  ...CALCULATIONS,
 ];
 
 /** Points of an answer. */
@@ -161,11 +186,12 @@ export function serviceRequest(workload: Workload, key: string, past?: string): 
   const { filters, headers, ranges } = workload;
   const options = workload.isPast ? { ...workload.options, asOf: past } : workload.options;
   if (workload.byGet) return askByGet(workload, key);
+  const { calculation } = workload;
   const ask: HttpRequest = {
     method: 'POST',
-    path: `/v3/prices/${MARKET}`,
+    path: calculation ? '/v3/calculations' : `/v3/prices/${MARKET}`,
     headers: { ...JSON_HEADERS, 'x-api-key': key, ...headers },
-    body: JSON.stringify({ filters, options }),
+    body: JSON.stringify(calculation ?? { filters, options }),
   };
   if (!ranges) return ask;
   const next = (): string => {

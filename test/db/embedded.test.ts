@@ -49,10 +49,11 @@ async function otherUser(test: Test, dataDir: string) {
   test.teardown(() => child.kill('SIGKILL'));
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   const [line] = await once(lines, 'line');
-  const end = async (signal?: NodeJS.Signals): Promise<void> => {
+  const end = async (signal?: NodeJS.Signals): Promise<number | null> => {
     if (signal) child.kill(signal);
     else child.stdin?.end();
-    await once(child, 'exit');
+    const [code] = (await once(child, 'exit')) as [number | null];
+    return code;
   };
   return { ...(JSON.parse(line) as { url: string; started: boolean }), end };
 }
@@ -134,7 +135,8 @@ t.test('ten processes that start at once on a new folder share one server', asyn
   const users = await Promise.all(Array.from({ length: 10 }, () => otherUser(t, dataDir)));
   t.equal(new Set(users.map((each) => each.url)).size, 1);
   t.equal(users.filter((each) => each.started).length, 1);
-  await Promise.all(users.map((each) => each.end()));
+  const codes = await Promise.all(users.map((each) => each.end()));
+  t.same(new Set(codes), new Set([0]), 'none fails because another one stops the server');
   await t.rejects(query(users[0]?.url ?? '', 'select'), { code: 'ECONNREFUSED' });
   t.same(await draftsIn(dataDir), []);
 });
@@ -149,6 +151,23 @@ t.test('a process that starts while the last one stops the server gets a server'
   }
   await last.release();
   await t.rejects(query(last.url, 'select'), { code: 'ECONNREFUSED' });
+});
+
+t.test('a session that is ended during its release does not fail, or leave a server', async (t) => {
+  const dataDir = await dataFolder(t);
+  const { url, release } = await openEmbedded(dataDir);
+  const [held] = await query(
+    url,
+    "select pid from pg_stat_activity where application_name like '% user of the server'",
+  );
+  const pid = Number(held?.['pid']);
+  // Its statements wait until it is terminated.
+  process.kill(pid, 'SIGSTOP');
+  const released = release();
+  process.kill(pid, 'SIGTERM');
+  process.kill(pid, 'SIGCONT');
+  await t.resolves(released);
+  await t.rejects(query(url, 'select'), { code: 'ECONNREFUSED' });
 });
 
 t.test('two last processes that end at once stop the server', async (t) => {

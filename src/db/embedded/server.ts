@@ -174,12 +174,21 @@ export async function stopServer(installation: Installation): Promise<void> {
   if (!hasEnded()) throw new EmbeddedDatabaseError(`PostgreSQL (process ${pid}) does not end`);
 }
 
-/** Ends a session of `joinServer`, and stops the server if it was the last one. */
+/**
+ * Ends a session of `joinServer`, and stops the server if it was the last one. Returns after the
+ * end of a server that another process stops at the same time.
+ * @throws EmbeddedDatabaseError if the server does not end
+ */
 export async function leaveServer(installation: Installation, session: pg.Client): Promise<void> {
   try {
     await session.query(`select pg_advisory_unlock_shared(${LOCK})`);
     const { rows } = await session.query(`select pg_try_advisory_lock(${LOCK}) as "isLast"`);
     if (rows[0].isLast) await stopServer(installation);
+  } catch (error) {
+    if (!isTransient(error)) throw error;
+    // The server was stopped by its other last user, or restarts after a crash.
+    const next = await joinServer(installation);
+    if (next) await leaveServer(installation, next);
   } finally {
     await session.end();
   }
