@@ -7,7 +7,8 @@ import { type Figures, within } from '../support/process/figures.ts';
 import { partsOf, tookText } from '../support/run/fault-run.ts';
 import { sumsOf } from '../support/run/fault-sums.ts';
 import { tableOf, verdictOf } from '../support/run/fault-table.ts';
-import { byLength, checkBounds } from '../support/run/faults.ts';
+import { checkBounds } from '../support/run/faults.ts';
+import { byLength } from '../support/run/length.ts';
 import { BESIDE_OTHERS, FAULTS } from './catalogue.ts';
 
 const run = promisify(execFile);

@@ -8,7 +8,8 @@ import { startServiceProcess } from '../../support/http/service-process.ts';
 import { postText, RawConnection, startListening, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { agentOf, send } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 const SERIES = { options: { includeSeries: true } };
 

@@ -8,7 +8,8 @@ import { type ServiceProcess, startServiceProcess } from '../../support/http/ser
 import { postText, RawConnection, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { quantile, send } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 import { connectionsTo, slowLoris } from './slow-loris.ts';
 
 type Test = typeof t;

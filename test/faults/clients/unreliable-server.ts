@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type t from 'tap';
 import { price } from '../../clients/scripted-server.ts';
 import { type Figures, within } from '../../support/process/figures.ts';
-import { byLength } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 /** Duration of the calls, by the length of this run. */
 export const SECONDS = byLength(6, 300);

@@ -6,7 +6,8 @@ import { noDatabase, sendToken } from '../../support/auth/forgery.ts';
 import { goodClaims, keyPair, serve, signerOf, tokenOf } from '../../support/auth/tokens.ts';
 import { until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

@@ -7,7 +7,8 @@ import { peakGrowth, startServiceProcess } from '../../support/http/service-proc
 import { startListening, until } from '../../support/http/sockets.ts';
 import { type Bounded, within } from '../../support/process/figures.ts';
 import { codeOf, type HttpAnswer, send, sendAll } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

@@ -13,7 +13,8 @@ import {
   send,
   type Target,
 } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 const HOUR_MS = 3_600_000;
 const COMMITS = byLength(15, 100);

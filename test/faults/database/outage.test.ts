@@ -30,7 +30,8 @@ import {
   unacceptable,
 } from '../../support/process/load.ts';
 import { sendSignal } from '../../support/process/signals.ts';
-import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength, LENGTH } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

@@ -22,7 +22,8 @@ import {
   send,
   unacceptable,
 } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

@@ -9,7 +9,8 @@ import {
 import { startServiceProcess } from '../../support/http/service-process.ts';
 import { within } from '../../support/process/figures.ts';
 import { codeOf, type HttpAnswer, type HttpRequest, sendAll } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 /** Time zones: both sides of the date line, one with daylight saving time, and UTC. */
 const ZONES = ['America/New_York', 'Pacific/Kiritimati', 'UTC'];

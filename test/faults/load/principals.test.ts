@@ -11,7 +11,8 @@ import { type ServiceProcess, startServiceProcess } from '../../support/http/ser
 import { postText, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { countsOf, quantile, send, type Target } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

@@ -16,7 +16,8 @@ import {
   type Target,
   unacceptable,
 } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 import { compliantClient, type RetryCounts, refusedRetries } from './compliant-client.ts';
 
 type Test = typeof t;

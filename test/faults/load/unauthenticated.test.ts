@@ -15,7 +15,8 @@ import { RawConnection, until } from '../../support/http/sockets.ts';
 import { type Figures, within } from '../../support/process/figures.ts';
 import { HEAP_SAMPLER, heapOf } from '../../support/process/heap.ts';
 import { agentOf, quantile, send, sendAll } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

@@ -6,7 +6,8 @@ import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { codeOf, send } from '../../support/process/load.ts';
 import { startService } from '../../support/process/programs.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 const SECRET = 'hunter2-hunter2-hunter2';
 

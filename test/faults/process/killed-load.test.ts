@@ -11,7 +11,8 @@ import {
 import type { TestDatabase } from '../../support/database/database.ts';
 import { until } from '../../support/http/sockets.ts';
 import { startCommand } from '../../support/process/programs.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

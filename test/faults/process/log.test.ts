@@ -17,8 +17,9 @@ import { type Figures, failedOf, within } from '../../support/process/figures.ts
 import { HEAP_SAMPLER } from '../../support/process/heap.ts';
 import { startService } from '../../support/process/programs.ts';
 import { sendSignal } from '../../support/process/signals.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
 import { makeFolder } from '../../support/run/folders.ts';
+import { byLength } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

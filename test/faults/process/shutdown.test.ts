@@ -6,7 +6,8 @@ import { startServiceProcess } from '../../support/http/service-process.ts';
 import { answerOf, dechunked, postText, RawConnection, until } from '../../support/http/sockets.ts';
 import { within } from '../../support/process/figures.ts';
 import { openLoad, send } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

@@ -5,7 +5,8 @@ import { standbyOf } from '../../support/database/standby.ts';
 import { startServiceProcess } from '../../support/http/service-process.ts';
 import { until } from '../../support/http/sockets.ts';
 import { codeOf, type HttpAnswer, send, type Target } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 const QUESTIONS = byLength(60, 1_000);
 const AT_A_TIME = byLength(30, 50);

@@ -21,7 +21,8 @@ import {
   type Target,
   unacceptable,
 } from '../../support/process/load.ts';
-import { byLength, fault, LENGTH } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength, LENGTH } from '../../support/run/length.ts';
 
 type Test = typeof t;
 

@@ -10,7 +10,8 @@ import { SPECIFIED, type SpecifiedMarket } from '../../support/prices/specificat
 import { within } from '../../support/process/figures.ts';
 import { HEAP_SAMPLER, heapOf } from '../../support/process/heap.ts';
 import { agentOf, countsOf, quantile, send } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 /** Bodies of each market and seed. */
 const EACH = byLength(45, 300);

@@ -14,7 +14,8 @@ import {
   type HttpRequest,
   send,
 } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 
 /** Concurrent requests of each kind: the default limit of a key. */
 const AT_ONCE = byLength(3, 10);

@@ -17,7 +17,8 @@ import {
   send,
   sendAll,
 } from '../../support/process/load.ts';
-import { byLength, fault } from '../../support/run/faults.ts';
+import { fault } from '../../support/run/faults.ts';
+import { byLength } from '../../support/run/length.ts';
 import { CANARY, INJECTIONS } from './injections.ts';
 
 /** Tokens of an issuer with arbitrary claims. */

@@ -4,7 +4,7 @@ import { cpus } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
 import { agentOf, type HttpRequest, send, type Target } from '../process/load.ts';
-import { LENGTH } from '../run/faults.ts';
+import { LENGTH } from '../run/length.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

@@ -3,7 +3,7 @@ import type t from 'tap';
 import { ALL_MARKETS } from '../../../src/catalog/scopes.ts';
 import type { TestDatabase } from '../database/database.ts';
 import { type Running, startService } from '../process/programs.ts';
-import { byLength } from '../run/faults.ts';
+import { byLength } from '../run/length.ts';
 import { keyFor } from './service.ts';
 
 /** Default timeouts of a service, which other tests extend for slow machines. */

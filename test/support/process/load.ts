@@ -1,7 +1,7 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type t from 'tap';
-import { LENGTH } from '../run/faults.ts';
+import { LENGTH } from '../run/length.ts';
 
 type Test = Pick<typeof t, 'teardown'>;
 

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { BESIDE_OTHERS, FAULTS } from '../../faults/catalogue.ts';
 import { tableOf } from './fault-table.ts';
-import type { AddedFigures, FaultResult, Length } from './faults.ts';
+import type { AddedFigures, FaultResult } from './faults.ts';
 import { makeFolder } from './folders.ts';
 import type { Group } from './groups.ts';
+import type { Length } from './length.ts';
 import type { Tally } from './tally.ts';
 
 const PAGE = fileURLToPath(new URL('../../../docs/reliability.md', import.meta.url));
