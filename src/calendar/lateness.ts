@@ -30,7 +30,7 @@ const ALLOWED_DAYS: Readonly<Record<string, number>> = {
   A: 731,
 };
 
-/** Why a price is late. */
+/** Why and from when a price is late. */
 export interface Late {
   /** `frequency` for a price without a calendar, which is judged with a generous allowance. */
   readonly by: 'calendar' | 'frequency';
@@ -56,20 +56,21 @@ export const isOver = (dueAt: string, { nowMs, graceMinutes }: Judgement): boole
   Date.parse(dueAt) + graceMinutes * MINUTE_MS < nowMs;
 
 /**
- * Judges a price. Unknown is not late: beyond the days that the holiday list of its calendar knows,
- * and for a price without points and launch.
+ * The instant from which a price is late, which depends on no clock. Null where that is unknown:
+ * beyond the days that the holiday list of its calendar knows, and for a price without points and
+ * launch.
  */
-export function lateness(
+export function lateFrom(
   calendar: Calendar | null,
   { lastDate, launched, frequency }: AssessedPrice,
-  judgement: Judgement,
+  graceMinutes: number,
 ): Late | null {
   const first = lastDate ?? launched;
   if (first === null) return null;
   if (calendar !== null) {
     const { day, at } = calendar.nextAfter(lastDate === null ? dayOf(first) - 1 : dayOf(first));
-    if (day === null || !isOver(at, judgement)) return null;
-    const sinceMs = Date.parse(at) + judgement.graceMinutes * MINUTE_MS;
+    if (day === null) return null;
+    const sinceMs = Date.parse(at) + graceMinutes * MINUTE_MS;
     return { by: 'calendar', day: dayText(day), since: instantOf(sinceMs) };
   }
   const days = ALLOWED_DAYS[frequency ?? ''];
@@ -77,5 +78,15 @@ export function lateness(
   if (days === undefined || lastDate === null) return null;
   const day = dayText(dayOf(lastDate) + days);
   const endMs = Date.parse(`${day}T00:00:00Z`) + MS_PER_DAY;
-  return endMs < judgement.nowMs ? { by: 'frequency', day, since: instantOf(endMs) } : null;
+  return { by: 'frequency', day, since: instantOf(endMs) };
+}
+
+/** Judges a price: why it is late, or null. Unknown is not late. */
+export function lateness(
+  calendar: Calendar | null,
+  price: AssessedPrice,
+  { nowMs, graceMinutes }: Judgement,
+): Late | null {
+  const late = lateFrom(calendar, price, graceMinutes);
+  return late !== null && Date.parse(late.since) < nowMs ? late : null;
 }

@@ -138,12 +138,17 @@ export const isOfKey = (error) => error.turn === undefined || error.turn === tur
 /** Time until a response begins. A longer silence is a connection that the other end has lost. */
 const SILENCE_MAX_MS = 60_000;
 
-async function sent(address, signal) {
+async function sent(address, signal, { body, accept } = {}) {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), SILENCE_MAX_MS);
   try {
     return await fetch(new URL(address, ROOT), {
-      headers: { 'x-api-key': key },
+      ...(body ? { method: 'POST', body } : {}),
+      headers: {
+        'x-api-key': key,
+        ...(body ? { 'content-type': 'application/json' } : {}),
+        ...(accept ? { accept } : {}),
+      },
       credentials: 'omit',
       redirect: 'error',
       referrerPolicy: 'no-referrer',
@@ -167,28 +172,30 @@ async function refusalOf(answer) {
 const asksToWait = ({ status }) => status === 429 || status === 503;
 
 /**
- * Sends a GET. A 429 or 503 is retried once, after its Retry-After.
+ * Sends a GET, or a POST with a `body`, which only reads too. A 429 or 503 is retried once, after
+ * its Retry-After.
+ * @param others `body`, a JSON text, and `accept`, a media type
  * @throws Refusal, Unreachable
  */
-export const ask = (address, signal) =>
+export const ask = (address, signal, others) =>
   inTurn(async () => {
     let asked = turn;
-    let answer = await sent(address, signal);
+    let answer = await sent(address, signal, others);
     if (asksToWait(answer)) {
       const refusal = await refusalOf(answer);
       if (refusal.retryAfter > MOST_WAIT_S) throw refusal;
       waits.onWait({ seconds: refusal.retryAfter, refusal });
       await pause(refusal.retryAfter, signal).finally(() => waits.onWait(null));
       asked = turn;
-      answer = await sent(address, signal);
+      answer = await sent(address, signal, others);
     }
     if (!answer.ok) throw Object.assign(await refusalOf(answer), { turn: asked });
     return answer;
   });
 
 /** The body of a response as text. */
-export async function askText(address, signal) {
-  const answer = await ask(address, signal);
+export async function askText(address, signal, others) {
+  const answer = await ask(address, signal, others);
   try {
     return await answer.text();
   } catch (error) {

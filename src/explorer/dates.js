@@ -24,6 +24,12 @@ export const today = () => new Date().toISOString().slice(0, 10);
 /** 0 for Sunday to 6 for Saturday. */
 export const weekdayOf = (day) => (((day + 4) % 7) + 7) % 7;
 
+/** The Friday before today. */
+export function lastFriday() {
+  const day = dayOf(today());
+  return dateOf(day - ((weekdayOf(day) + 2) % 7 || 7));
+}
+
 /** The same day of a later or earlier month, or the last day of a shorter month. */
 export function monthsFrom(day, months) {
   const date = new Date(day * DAY_MS);

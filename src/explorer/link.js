@@ -14,7 +14,7 @@ export const PERIODS = ['week', 'month', 'quarter', 'year'];
 export const COMPARISONS = ['spread', 'ratio', 'year'];
 
 /** Spans of the corrections of all prices. */
-export const SPANS = ['visit', 'week', 'month'];
+export const SPANS = ['visit', 'week', 'month', 'since'];
 
 /** The view without any choice. */
 export const EMPTY = {
@@ -31,21 +31,23 @@ export const EMPTY = {
   asOf: null,
   compare: null,
   corrections: null,
+  calculate: null,
   index: false,
   log: false,
   bands: true,
 };
 
-/** The kind of a view: the record of one price, chosen prices, corrections, a market, or all. */
-export function kindOf({ code, prices, corrections, market }) {
+/** The kind of a view: the record of a price, prices, a calculation, corrections, a market, or all. */
+export function kindOf({ code, prices, calculate, corrections, market }) {
   if (code !== null) return 'record';
   if (prices.length > 0) return 'prices';
+  if (calculate !== null) return 'calculate';
   if (corrections !== null) return 'corrections';
   return market === null ? 'overview' : 'market';
 }
 
 /** Members of a view that a link has as they are, in their order. */
-const TEXTS = 'from to currency unit average rates asOf compare corrections'.split(' ');
+const TEXTS = 'from to currency unit average rates asOf compare corrections calculate'.split(' ');
 
 /** The link to a view, from `#` on. */
 export function linkTo(view) {
@@ -64,6 +66,15 @@ export function linkTo(view) {
   return `#${parts}`;
 }
 
+/** True for the text of an object. */
+function isBody(text) {
+  try {
+    return /^\s*{/.test(text) && typeof JSON.parse(text) === 'object';
+  } catch {
+    return false;
+  }
+}
+
 const isFlag = (value) => value === '1' || value === '0';
 
 /** Parts that a link has at most once: the check of their value, and the message if it fails. */
@@ -80,6 +91,7 @@ const SINGLE = {
     (value) => COMPARISONS.includes(value),
     `a comparison is one of ${COMPARISONS.join(', ')}`,
   ],
+  calculate: [isBody, 'it is no calculation as JSON'],
   corrections: [(value) => SPANS.includes(value), `a span is one of ${SPANS.join(', ')}`],
   index: [isFlag, 'it is 1 or 0'],
   log: [isFlag, 'it is 1 or 0'],

@@ -48,6 +48,7 @@ const LATER = {
   signIn: async () => (await import('./views/sign-in.js')).SignIn,
   overview: async () => (await import('./views/overview.js')).Overview,
   market: async () => (await import('./views/market.js')).MarketView,
+  calculate: async () => (await import('./views/calculate.js')).CalculateView,
   corrections: async () => (await import('./views/recent-corrections.js')).CorrectedView,
   record: async () => (await import('./views/record.js')).RecordView,
   ignored: async () => (await import('./views/link-notes.js')).IgnoredNote,
@@ -70,6 +71,7 @@ function kindOfHash() {
   const parts = new URLSearchParams(location.hash.slice(1));
   if (parts.has('code')) return 'record';
   if (parts.has('price')) return 'prices';
+  if (parts.has('calculate')) return 'calculate';
   if (parts.has('corrections')) return 'corrections';
   return parts.has('market') ? 'market' : 'overview';
 }

@@ -1,30 +1,10 @@
-import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import type { Page } from 'playwright-core';
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
+import { brokenRules } from '../support/process/accessibility.ts';
 import { explorerOn } from '../support/process/explorer.ts';
 import { signIn, walk } from '../support/process/explorer-walk.ts';
 
 const explorer = await explorerOn(t, await seededDatabase(t));
-const axe = await readFile(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
-
-interface AxeViolation {
-  readonly id: string;
-  readonly nodes: { readonly html: string; readonly failureSummary: string }[];
-}
-
-/** The rules of WCAG 2.2 AA that a page breaks, each with its places. */
-async function brokenRules(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
-  const violations = (await page.evaluate(
-    `axe.run({ runOnly: ${JSON.stringify(tags)} }).then(({ violations }) => violations)`,
-  )) as AxeViolation[];
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`),
-  );
-}
 
 for (const colorScheme of ['light', 'dark'] as const) {
   t.test(`no view breaks a rule of WCAG 2.2 AA, ${colorScheme}`, async (t) => {

@@ -235,6 +235,11 @@ export const calendarExamples: Readonly<Record<string, unknown>> = {
         calendar: 'london-weekly',
         reason: null,
         nextExpectedAt: '2026-12-24T16:00:00Z',
+        lastAssessedAt: '2026-12-18',
+        latestPublishedAt: '2026-12-18T16:00:00Z',
+        lateFrom: '2026-12-24T17:00:00Z',
+        lateBy: 'calendar',
+        sample: false,
         days: [
           {
             date: '2026-12-24',
@@ -248,10 +253,12 @@ export const calendarExamples: Readonly<Record<string, unknown>> = {
     ],
   },
   'text/csv':
-    'market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason\r\n' +
+    'market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason,' +
+    'lastAssessedAt,latestPublishedAt,lateFrom,lateBy,sample\r\n' +
     `${MARKETS[0].slug},${EXAMPLE_CODE},"Lithium carbonate, weekly",london-weekly,2026-12-24,` +
     '2026-12-24T16:00:00Z,' +
-    'due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,\r\n',
+    'due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,,2026-12-18,2026-12-18T16:00:00Z,' +
+    '2026-12-24T17:00:00Z,calendar,false\r\n',
   'text/calendar': 'BEGIN:VCALENDAR\r\nVERSION:2.0\r\n…\r\nEND:VCALENDAR',
 };
 

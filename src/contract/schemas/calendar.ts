@@ -4,6 +4,8 @@ import {
   closed,
   Day,
   Instant,
+  LastAssessedAt,
+  LatestPublishedAt,
   NextExpectedAt,
   nullable,
   open,
@@ -96,6 +98,15 @@ const DuePrice = open(
       description: 'Why days may be missing: no calendar, or days beyond those that it knows',
     }),
     nextExpectedAt: ref(NextExpectedAt),
+    lastAssessedAt: ref(LastAssessedAt),
+    latestPublishedAt: ref(LatestPublishedAt),
+    lateFrom: nullable(Instant('From when the price is late; null where that is unknown')),
+    lateBy: nullable(openWord(['calendar', 'frequency']), {
+      description:
+        'What `lateFrom` follows from: `frequency` is a generous allowance for a price without a ' +
+        'calendar',
+    }),
+    sample: Type.Boolean({ description: 'Sample data, which nobody publishes' }),
     days: Type.Array(ref(DueDay), { description: 'In the order of their dates' }),
   },
   { $id: 'DuePrice', description: 'A price with its due days' },
@@ -122,5 +133,6 @@ export const CALENDAR_COMPONENTS = [DueDay, DuePrice, DueDays];
 /** The columns of the CSV. Their order never changes; new columns go to the end. */
 export const CALENDAR_COLUMNS = [
   ...['market', 'code', 'name', 'calendar', 'date', 'dueAt', 'status', 'holiday', 'movedFrom'],
-  ...['nextExpectedAt', 'reason'],
+  ...['nextExpectedAt', 'reason', 'lastAssessedAt', 'latestPublishedAt'],
+  ...['lateFrom', 'lateBy', 'sample'],
 ] as const;

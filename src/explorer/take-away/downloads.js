@@ -6,16 +6,7 @@ import { counted, hasSampleRates, isSample, remarkOf, unitText, vatOf } from '..
 import { citationOf, sourceOf } from './cite.js';
 import { fileAddress, fileName, joined, wideFile } from './files.js';
 import { pictureOf } from './picture.js';
-
-/** Starts a download. */
-function save(blob, name) {
-  const address = URL.createObjectURL(blob);
-  const link = document.createElement('a');
-  link.href = address;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
+import { save } from './save.js';
 
 /** The note on a price below the chart in a PNG. It explains the values without the page. */
 function noteOf({ record }) {

@@ -1,19 +1,20 @@
 // The shown request as programs. Each reads the key from COMMODITY_PRICES_KEY. Rows without a date are
 // prices without points.
 
-const PLACEHOLDER = 'put your key here';
+/** Stands for a key that the environment does not have. */
+export const PLACEHOLDER = 'put your key here';
 
 /** Cells of a row before the name, which may have commas. */
 const SHOWN_CELLS = 7;
 
 /** A single-quoted shell string. */
-const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+export const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /** A double-quoted string of Python, R and TypeScript, all of which accept JSON strings. */
-const quoted = (text) => JSON.stringify(text);
+export const quoted = (text) => JSON.stringify(text);
 
 /** A double-quoted string of Power Query, where `#(` begins an escape sequence. */
-const inQuery = (text) => `"${text.replaceAll('"', '""').replaceAll('#(', '#(#)(')}"`;
+export const inQuery = (text) => `"${text.replaceAll('"', '""').replaceAll('#(', '#(#)(')}"`;
 
 const curl = (url) => `curl -sS --fail-with-body --compressed ${shell(url)} \\
   -H "x-api-key: \${COMMODITY_PRICES_KEY:-${PLACEHOLDER}}" \\

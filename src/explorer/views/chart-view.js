@@ -17,6 +17,7 @@ import {
   Later,
   ScrollTable,
 } from '../ui.js';
+import { themeOf } from './colours-of-chart.js';
 
 /** Cursor steps by key, in days of the chart. */
 const STEPS = {
@@ -34,25 +35,6 @@ const LABEL_LENGTH = 18;
 
 const shortened = (text) =>
   text.length > LABEL_LENGTH ? `${text.slice(0, LABEL_LENGTH - 1)}…` : text;
-
-/**
- * Colours of the page for the canvas.
- * @param isDark the theme, by default that of the screen
- */
-function themeOf(element, isDark = darkSetting.matches) {
-  element.classList.toggle('light-colours', !isDark);
-  const style = getComputedStyle(element);
-  const read = (name) => style.getPropertyValue(name).trim();
-  const theme = {
-    ink: read('--ink'),
-    quiet: read('--quiet'),
-    line: read('--line'),
-    panel: read('--panel'),
-    band: Number(read('--band')),
-  };
-  element.classList.remove('light-colours');
-  return theme;
-}
 
 /** The value of a price at the cursor, for screen readers. */
 const spoken = (record, point) => {

@@ -9,6 +9,7 @@ import { lineOf } from '../series.js';
 import { isPayable, unitText } from '../texts.js';
 import { Change, Component, Day, figure, html, Kind, ScrollTable } from '../ui.js';
 import { Colours } from './colours.js';
+import { Today } from './today.js';
 
 const WIDTH = 132;
 const HEIGHT = 30;
@@ -182,6 +183,12 @@ export class Overview extends Component {
     <div>
       <h1 class="hidden">Markets</h1>
       ${isEmpty && html`<${Empty} />`}
+      ${
+        !isEmpty &&
+        open.length > 0 &&
+        !view.asOf &&
+        html`<section class="panel today"><${Today} app=${app} markets=${open} /></section>`
+      }
       ${
         !isEmpty &&
         open.length > 0 &&

@@ -5,30 +5,13 @@ import { fileAddress } from '../take-away/files.js';
 import { recipesOf } from '../take-away/recipes.js';
 import { Component, html } from '../ui.js';
 
-export class Programs extends Component {
-  state = { market: null, recipe: 'curl', said: '' };
+/** Programs, of which one is shown. @param props `recipes`: `id`, `name` and `text` of each */
+export class Recipes extends Component {
+  state = { recipe: 'curl', said: '' };
 
-  render({ answers, entries, form }, { market, recipe, said }) {
-    const answer = answers.find((each) => each.market === market) ?? answers[0];
-    const records = entries.map(({ record }) => record);
-    const urlOf = (address) => new URL(address, ROOT).href;
-    const program = urlOf(fileAddress(answer.address, 'program', records));
-    const recipes = recipesOf(urlOf(answer.address), program);
+  render({ recipes }, { recipe, said }) {
     const { text } = recipes.find(({ id }) => id === recipe);
     return html`
-      ${
-        answers.length > 1 &&
-        html`<label class="field">
-          Request of the market${' '}
-          <select onChange=${(event) => this.setState({ market: event.target.value })}>
-            ${answers.map(
-              (each) =>
-                html`<option value=${each.market} selected=${each === answer}>${each.market}</option>`,
-            )}
-          </select>
-        </label>`
-      }
-      <p class="request"><code>GET ${urlOf(fileAddress(answer.address, form, records))}</code></p>
       <div class="row spread">
         <div class="segments" role="group" aria-label="Program">
           ${recipes.map(
@@ -47,6 +30,33 @@ export class Programs extends Component {
         <button type="button" onClick=${async () => this.setState({ said: await copied(text) })}>Copy</button>
       </div>
       <pre tabindex="0" role="region" aria-label="Program text"><code>${text}</code></pre>
+    `;
+  }
+}
+
+export class Programs extends Component {
+  state = { market: null };
+
+  render({ answers, entries, form }, { market }) {
+    const answer = answers.find((each) => each.market === market) ?? answers[0];
+    const records = entries.map(({ record }) => record);
+    const urlOf = (address) => new URL(address, ROOT).href;
+    const program = urlOf(fileAddress(answer.address, 'program', records));
+    return html`
+      ${
+        answers.length > 1 &&
+        html`<label class="field">
+          Request of the market${' '}
+          <select onChange=${(event) => this.setState({ market: event.target.value })}>
+            ${answers.map(
+              (each) =>
+                html`<option value=${each.market} selected=${each === answer}>${each.market}</option>`,
+            )}
+          </select>
+        </label>`
+      }
+      <p class="request"><code>GET ${urlOf(fileAddress(answer.address, form, records))}</code></p>
+      <${Recipes} recipes=${recipesOf(urlOf(answer.address), program)} />
     `;
   }
 }

@@ -1,6 +1,6 @@
 // Recent corrections and withdrawals in the markets that the key can read.
 import { askText, exact, onForget } from '../api.js';
-import { minuteOf } from '../dates.js';
+import { isDate, lastFriday, minuteOf, today } from '../dates.js';
 import { addressOf, EMPTY, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
 import { Failed } from '../notices.js';
@@ -12,6 +12,7 @@ const SPANS = {
   visit: { name: 'Since your last visit', days: 7 },
   week: { name: 'Last 7 days', days: 7 },
   month: { name: 'Last 30 days', days: 30 },
+  since: { name: 'Since Friday' },
 };
 
 const SEEN = 'explorer-corrections';
@@ -53,13 +54,30 @@ onForget(() => {
 
 const daysAgo = (days) => new Date(Date.now() - days * 86_400_000).toISOString();
 
+/** The first day of the span `since`: that of the link, else Friday. */
+const firstDay = ({ from }) => from ?? lastFriday();
+
 /** The begin of a span, as parameters of the feed. */
-const startOf = (span) =>
-  span === 'visit' && visit !== null
+function startOf(view) {
+  const { corrections: span } = view;
+  if (span === 'since') return [['since', `${firstDay(view)}T00:00:00Z`]];
+  return span === 'visit' && visit !== null
     ? [['after', visit.seq]]
     : [['since', daysAgo(SPANS[span].days)]];
+}
 
-const pointText = (value) => {
+/** The request for a page of corrections and withdrawals. */
+export const correctionRequest = (start, market, limit) =>
+  addressOf('v3/changes', [
+    ...start,
+    ['market', market],
+    ['operations', 'corrected'],
+    ['operations', 'withdrawn'],
+    ['limit', limit],
+  ]);
+
+/** A point before or after a change. */
+export const pointText = (value) => {
   if (value === null) return html`<span class="quiet">withdrawn</span>`;
   const { low, mid, high } = value;
   return low === null
@@ -83,21 +101,16 @@ const Row = ({ change }) => {
 
 /** @param view `corrections` is a span of `SPANS`, `market` one market or null for all */
 export class CorrectedView extends Loaded {
-  keyOf({ view }) {
-    return JSON.stringify([view.corrections, view.market]);
+  keyOf({ view: { corrections, market, from } }) {
+    return JSON.stringify([corrections, market, from]);
   }
 
-  async load({ view: { corrections: span, market } }, signal) {
+  async load({ view }, signal) {
+    const { market } = view;
     const changes = [];
-    let start = startOf(span);
+    let start = startOf(view);
     for (let pages = 1; ; pages += 1) {
-      const address = addressOf('v3/changes', [
-        ...start,
-        ['market', market],
-        ['operations', 'corrected'],
-        ['operations', 'withdrawn'],
-        ['limit', PAGE],
-      ]);
+      const address = correctionRequest(start, market, PAGE);
       const { $metadata, data } = exact(await this.asked(address, signal));
       changes.push(...data);
       start = [['after', $metadata.nextSeq]];
@@ -119,7 +132,7 @@ export class CorrectedView extends Loaded {
     }
   }
 
-  render({ view, markets }, { data, error }) {
+  render({ app, view, markets }, { data, error }) {
     const { corrections: span, market } = view;
     const name = markets.find(({ slug }) => slug === market)?.name;
     const since = span === 'visit' && visit !== null ? `since ${minuteOf(visit.at)}` : null;
@@ -130,11 +143,20 @@ export class CorrectedView extends Loaded {
           ${Object.entries(SPANS).map(
             ([each, { name: label }]) => html`
               <a
-                href=${linkTo({ ...EMPTY, market, corrections: each })}
+                href=${linkTo({ ...EMPTY, market, corrections: each, from: each === 'since' ? lastFriday() : null })}
                 aria-current=${each === span ? 'page' : null}
               >${label}</a>${' '}
             `,
           )}
+          <label class="field">
+            Since${' '}
+            <input
+              type="date"
+              max=${today()}
+              value=${span === 'since' ? firstDay(view) : ''}
+              onChange=${({ target: { value } }) => isDate(value) && app.change({ corrections: 'since', from: value })}
+            />
+          </label>
         </p>
         ${
           span === 'visit' &&

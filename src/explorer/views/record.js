@@ -2,9 +2,10 @@
 
 import { seriesOf } from '../answers.js';
 import { askText, exact } from '../api.js';
+import { bodyFrom } from '../calculation.js';
 import { endOf } from '../dates.js';
 import { mean } from '../decimals.js';
-import { addressOf, linkTo } from '../link.js';
+import { addressOf, EMPTY, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
 import { Failed, Remarks } from '../notices.js';
 import { citationOf } from '../take-away/cite.js';
@@ -14,7 +15,7 @@ import { ChartView } from './chart-view.js';
 import { Colours } from './colours.js';
 
 /** Members that the page shows elsewhere. */
-const APART = ['name', 'series', 'summary', 'specification', 'conversion'];
+const APART = ['name', 'series', 'summary', 'specification', 'conversion', 'nextExpectedAt'];
 
 /** The parts of a view that a record ignores: it has the numbers as published. */
 const PUBLISHED = { currency: null, unit: null, average: null, compare: null };
@@ -47,6 +48,7 @@ const Attributes = ({ rows }) => html`
 `;
 
 const corrections = async () => (await import('./corrections.js')).Corrections;
+const publication = async () => (await import('./publication.js')).Publication;
 const nothing = async () => (await import('./nothing.js')).Nothing;
 
 /** Spans of the changes of a summary, with their names. */
@@ -195,12 +197,17 @@ export class RecordView extends Loaded {
       .filter(([member]) => !APART.includes(member))
       .map(([member, value]) => [titleOf(member), valueText(value)]);
     const chart = linkTo({ ...view, code: null, market: null, filters: {}, prices: [price] });
+    const calculation = linkTo({
+      ...EMPTY,
+      calculate: JSON.stringify(bodyFrom({ market, ...record }, view.asOf && endOf(view.asOf))),
+    });
     const specification = record.specification.map((each) => [each.name, each.value]);
     return html`
       <article>
         <div class="row title">
           <a href=${linkTo({ ...view, code: null, market, filters: {} })}>${name}</a>
           <h1><bdi>${record.name}</bdi></h1>
+          <a class="button" href=${calculation}>Calculate</a>
           <a class="button" href=${chart}>Convert and take away</a>
         </div>
         <div class="columns record">
@@ -241,6 +248,12 @@ export class RecordView extends Loaded {
               specification.length > 0
                 ? html`<${Attributes} rows=${specification} />`
                 : html`<p class="quiet">This price has no specification.</p>`
+            }
+            <h2>Publication</h2>
+            ${
+              view.asOf
+                ? html`<${Attributes} rows=${[['Next expected', valueText(record.nextExpectedAt)]]} />`
+                : html`<${Later} load=${publication} app=${app} market=${market} code=${record.code} next=${record.nextExpectedAt} />`
             }
             <h2>Attributes</h2>
             <${Attributes} rows=${rows} />

@@ -43,7 +43,14 @@ const foundIn = ({ matched }) =>
 
 /** The link to a view of one price, with the options of the current view. */
 const linkOf = (view, { market, code }) =>
-  linkTo({ ...view, filters: {}, market: null, code: null, prices: [{ market, code }] });
+  linkTo({
+    ...view,
+    filters: {},
+    market: null,
+    code: null,
+    calculate: null,
+    prices: [{ market, code }],
+  });
 
 /** Maximum number of codes in a request: more would make its address too long. */
 const CODES_MAX = 100;
@@ -66,6 +73,19 @@ function valueRequests(found, asOf) {
   }));
 }
 
+/** The records of prices with their newest values, by market and code. */
+export async function newestOf(prices, asOf, signal) {
+  const records = await Promise.all(
+    valueRequests(prices, asOf).map(async ({ market, address }) =>
+      exact(await askText(address, signal)).data.map((record) => [
+        keyOf({ market, code: record.code }),
+        record,
+      ]),
+    ),
+  );
+  return new Map(records.flat());
+}
+
 /** The newest value of a price with its unit and day. */
 const Latest = ({ record, asOf }) => {
   const { latest } = record.summary;
@@ -79,7 +99,7 @@ const Result = ({ price, record, view, markets, search }) => {
   const market = markets.find(({ slug }) => slug === price.market)?.name ?? price.market;
   return html`
     <li>
-      <a href=${linkOf(view, price)} onClick=${search.close}>
+      <a href=${linkOf(view, price)} onClick=${(event) => search.choose(event, price)}>
         <span>
           <bdi>${price.name}</bdi> <${Kind} record=${price} />${' '}
           <span class="quiet"><code>${price.code}</code> ${[market, ...foundIn(price)].join(', ')}</span>
@@ -105,16 +125,7 @@ class List extends Loaded {
   async load({ found, view }, signal) {
     await new Promise((done) => setTimeout(done, REST_MS));
     signal.throwIfAborted();
-    const requests = valueRequests(found, view.asOf);
-    const records = await Promise.all(
-      requests.map(async ({ market, address }) =>
-        exact(await askText(address, signal)).data.map((record) => [
-          keyOf({ market, code: record.code }),
-          record,
-        ]),
-      ),
-    );
-    return new Map(records.flat());
+    return newestOf(found, view.asOf, signal);
   }
 
   render({ found, view, markets, search }, { data }) {

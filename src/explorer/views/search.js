@@ -1,4 +1,5 @@
-// The search box over all markets that the key can read; `/` focuses it.
+// The search box over all markets that the key can read; `/` focuses it. With `pick` it is a field
+// of a form, which gets the chosen price.
 import { Unreachable } from '../api.js';
 import { hasPrice, PRICES_MAX } from '../link.js';
 import { Component, createRef, html } from '../ui.js';
@@ -47,7 +48,8 @@ export class Search extends Component {
   }
 
   focus = (event) => {
-    if (event.key !== '/' || isTyping(event.target) || event.ctrlKey || event.metaKey) return;
+    if (this.props.pick || event.key !== '/' || isTyping(event.target)) return;
+    if (event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     this.field.current.focus();
     this.field.current.select();
@@ -109,6 +111,14 @@ export class Search extends Component {
     }
   };
 
+  /** Opens a result, or hands it to the form. */
+  choose = (event, price) => {
+    const { pick } = this.props;
+    if (pick) event.preventDefault();
+    this.close();
+    pick?.(price);
+  };
+
   add = ({ market, code }) => {
     const { app, view } = this.props;
     const has = hasPrice(view.prices, { market, code });
@@ -128,7 +138,11 @@ export class Search extends Component {
     if (links.length === 0) return;
     // The list may still belong to an earlier text.
     const isFresh = this.state.foundFor === this.state.text.trim();
-    if (event.key === 'Enter' && event.target === this.field.current && isFresh) links[0].click();
+    if (event.key === 'Enter' && event.target === this.field.current) {
+      // Enter in a field would send the form.
+      event.preventDefault();
+      if (isFresh) links[0].click();
+    }
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step === undefined) return;
     event.preventDefault();
@@ -138,11 +152,12 @@ export class Search extends Component {
 
   render(props, state) {
     const { found, error, isOpen } = state;
+    const { id = 'search', label } = props;
     return html`
       <search class="search" ref=${this.place} onKeyDown=${this.key} onFocusOut=${this.blur}>
-        <label class="hidden" for="search">Find a price by code, name, product, formula or place</label>
+        <label class=${label ? '' : 'hidden'} for=${id}>${label ?? 'Find a price by code, name, product, formula or place'}</label>
         <input
-          id="search"
+          id=${id}
           ref=${this.field}
           type="search"
           autocomplete="off"
@@ -153,7 +168,7 @@ export class Search extends Component {
           onInput=${(event) => this.type(event.target.value)}
           onFocus=${this.open}
         />
-        <kbd aria-hidden="true">/</kbd>
+        ${!label && html`<kbd aria-hidden="true">/</kbd>`}
         <p class="hidden" role="status">
           ${found === null || error ? '' : `${found.length} of ${state.total} results`}
         </p>

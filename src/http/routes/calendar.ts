@@ -196,6 +196,20 @@ interface Wanted {
   readonly judgement: Judgement;
 }
 
+/** The ids of the sample prices of some markets. */
+async function samplesOf(
+  { samples }: Readers,
+  current: NewestRevision,
+  slugs: readonly MarketSlug[],
+): Promise<ReadonlySet<number>> {
+  const ids: number[] = [];
+  for (const market of MARKETS) {
+    if (!slugs.includes(market.slug)) continue;
+    ids.push(...(await samples(market, dataRevisionAt(current, [market.slug]))));
+  }
+  return new Set(ids);
+}
+
 /** The due days of the wanted prices at the newest revision. */
 async function readSchedule(
   { context: { work, newest } }: FastifyRequest,
@@ -220,16 +234,18 @@ async function readSchedule(
   const { codes = [] } = query;
   const unknown = codes.filter((code) => !isKnown(code));
   const near = await work.until(nearestCodes(unknown, slugs, current, readers.vocabularies));
-  return { data, calendars, scheduled, warnings: unmatched(codes, isKnown, near) };
+  const warnings = unmatched(codes, isKnown, near);
+  const samples = await work.until(samplesOf(readers, current, slugs));
+  return { data, calendars, scheduled, samples, warnings };
 }
 
 /** The bytes of an answer. */
 async function bodyOf(
   format: CalendarFormat,
   { first, last }: Wanted['range'],
-  { data, calendars, scheduled, warnings }: Awaited<ReturnType<typeof readSchedule>>,
+  { data, calendars, scheduled, samples, warnings }: Awaited<ReturnType<typeof readSchedule>>,
 ): Promise<string> {
-  if (format === 'csv') return csvOf(scheduled);
+  if (format === 'csv') return csvOf(scheduled, samples);
   if (format === 'ics') return icalendarOf(scheduled, calendars, data.committedAt);
   const $metadata = {
     revision: revisionText(data),
@@ -239,7 +255,7 @@ async function bodyOf(
     count: scheduled.length,
     warnings,
   };
-  return JSON.stringify({ $metadata, data: scheduled.map(shownPrice) });
+  return JSON.stringify({ $metadata, data: scheduled.map((each) => shownPrice(each, samples)) });
 }
 
 /** Responses in the OpenAPI document. */

@@ -18,6 +18,8 @@ export interface DuePrice {
   /** The launch, else the day of the first point; before it nothing was due. */
   readonly firstDay: string | null;
   readonly lastDate: string | null;
+  /** Publication of the last point, as PostgreSQL writes it. */
+  readonly lastPublishedAt: string | null;
 }
 
 /** Reads the prices of a market at its data revision, in the order of their codes. */
@@ -49,7 +51,8 @@ async function readDuePrices(
   const { rows } = await sql<DuePrice>`
     select p.id, m.slug as market, p.code, p.code_key as "codeKey", p.name,
       f.short_name as frequency, p.assessment_launched_at as launched,
-      coalesce(p.assessment_launched_at, earliest.date) as "firstDay", latest.date as "lastDate"
+      coalesce(p.assessment_launched_at, earliest.date) as "firstDay", latest.date as "lastDate",
+      latest.published_at as "lastPublishedAt"
     from price_at(${at}) as p
       join market m on m.id = p.market_id
       left join dimension_value_at(${at}) as f on f.id = p.frequency_id

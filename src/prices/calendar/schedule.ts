@@ -1,5 +1,5 @@
 import type { DueDay } from '../../calendar/calendar.ts';
-import { isOver, type Judgement } from '../../calendar/lateness.ts';
+import { isOver, type Judgement, type Late, lateFrom } from '../../calendar/lateness.ts';
 import { dayText } from '../../std/days.ts';
 import { Slice } from '../../std/turns.ts';
 import type { NamedCalendar, PriceCalendars } from '../market/price-calendars.ts';
@@ -33,6 +33,8 @@ export interface ScheduledPrice {
   /** `calendar_unknown` if the calendar does not know all of the days; null otherwise. */
   readonly reason: 'calendar_unknown' | null;
   readonly nextExpectedAt: string | null;
+  /** From when the price is late; null where that is unknown. */
+  readonly late: Late | null;
   readonly days: readonly ScheduledDay[];
 }
 
@@ -121,6 +123,7 @@ export async function scheduleOf(
       calendar,
       reason: isUnknown ? 'calendar_unknown' : null,
       nextExpectedAt: next?.at ?? null,
+      late: lateFrom(calendar?.calendar ?? null, price, judgement.graceMinutes),
       days:
         calendar === null
           ? []

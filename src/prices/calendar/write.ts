@@ -1,28 +1,47 @@
 import { CALENDAR_COLUMNS } from '../../contract/schemas/calendar.ts';
+import { instantOf } from '../../db/instant.ts';
 import { textCell } from '../../std/csv.ts';
 import { Slice } from '../../std/turns.ts';
 import type { PriceCalendars } from '../market/price-calendars.ts';
 import type { ScheduledPrice } from './schedule.ts';
 
-/** The due days of a price as an object of an answer. */
-export const shownPrice = ({ price, calendar, reason, nextExpectedAt, days }: ScheduledPrice) => ({
+/**
+ * The due days of a price as an object of an answer.
+ * @param samples the ids of the sample prices
+ */
+export const shownPrice = (
+  { price, calendar, reason, nextExpectedAt, late, days }: ScheduledPrice,
+  samples: ReadonlySet<number>,
+) => ({
   market: price.market,
   code: price.code,
   name: price.name,
   calendar: calendar?.slug ?? null,
   reason,
   nextExpectedAt,
+  lastAssessedAt: price.lastDate,
+  latestPublishedAt: price.lastPublishedAt && instantOf(price.lastPublishedAt),
+  lateFrom: late?.since ?? null,
+  lateBy: late?.by ?? null,
+  sample: samples.has(price.id),
   days,
 });
 
 /** One row for each due day, and one without a day for a price that has none. */
-export async function csvOf(scheduled: readonly ScheduledPrice[]): Promise<string> {
+export async function csvOf(
+  scheduled: readonly ScheduledPrice[],
+  samples: ReadonlySet<number>,
+): Promise<string> {
   const slice = new Slice();
   const lines = [CALENDAR_COLUMNS.join(',')];
   for (const each of scheduled) {
-    const { days, ...shared } = shownPrice(each);
+    const { days, sample, ...shared } = shownPrice(each, samples);
     for (const day of days.length === 0 ? [null] : days) {
-      const row: Readonly<Record<string, string | null>> = { ...shared, ...day };
+      const row: Readonly<Record<string, string | null>> = {
+        ...shared,
+        sample: String(sample),
+        ...day,
+      };
       lines.push(CALENDAR_COLUMNS.map((name) => textCell(row[name] ?? null)).join(','));
     }
     if (slice.isOver) await slice.yieldIfOver();

@@ -1,0 +1,161 @@
+// A calculation: its form, and its result by the service. Nothing is computed here.
+import { askText, exact } from '../api.js';
+import { bodyIn, bodyOf, draftFrom, draftOf, isComplete, TEMPLATES } from '../calculation.js';
+import { EMPTY, linkTo } from '../link.js';
+import { Loaded } from '../loaded.js';
+import { Failed } from '../notices.js';
+import { classes, createRef, html } from '../ui.js';
+import { CalculationForm } from './calculation-form.js';
+import { ResultBody, ResultHead } from './calculation-result.js';
+
+/** A screen on which the form stands below the result. */
+const narrow = matchMedia('(max-width: 900px)');
+
+const ADDRESS = 'v3/calculations';
+
+/** A test of violations that a field of the form shows. */
+const isAtField = ({ inputs }) => {
+  const names = new Set(inputs.map(({ name }) => `/inputs/${name}`));
+  const fields = ['/formula', '/anchor', '/anchor/from', '/anchor/to', '/anchor/every', '/inputs'];
+  return ({ pointer }) =>
+    fields.includes(pointer) ||
+    /^\/result\/(unit|decimals|mode)$/.test(pointer) ||
+    names.has(pointer.split('/').slice(0, 3).join('/'));
+};
+
+/** Violations that no field of the form shows. */
+function Others({ error, draft }) {
+  const others = (error.errors ?? []).filter((each) => !isAtField(draft)(each));
+  if (others.length === 0) return null;
+  return html`
+    <ul class="note bad">
+      ${others.map(({ pointer, detail }) => html`<li><code>${pointer}</code> ${detail}</li>`)}
+    </ul>
+  `;
+}
+
+export class CalculateView extends Loaded {
+  state = { ...this.state, draft: this.draftOf(this.props.view.calculate), at: null };
+  top = createRef();
+
+  keyOf({ view }) {
+    return view.calculate;
+  }
+
+  draftOf(text) {
+    const body = bodyIn(text);
+    return body === null || Object.keys(body).length === 0 ? draftFrom('average') : draftOf(body);
+  }
+
+  componentDidUpdate(before) {
+    const { calculate } = this.props.view;
+    // The address has another calculation than the one that the form has sent: a link, or Back.
+    if (before.view.calculate !== calculate && calculate !== this.sent) {
+      this.setState({ draft: this.draftOf(calculate), data: null, error: null });
+    }
+    super.componentDidUpdate(before);
+  }
+
+  async load({ view }, signal) {
+    const body = bodyIn(view.calculate);
+    if (!isComplete(body)) return null;
+    const answer = exact(await askText(ADDRESS, signal, { body: JSON.stringify(body) }));
+    if (this.sent === view.calculate) this.top.current?.scrollIntoView({ block: 'nearest' });
+    return { body, ...answer };
+  }
+
+  /** An empty form begins with the search. On a phone the keyboard would hide it. */
+  componentDidMount() {
+    super.componentDidMount();
+    if (!isComplete(bodyIn(this.props.view.calculate)) && !narrow.matches) {
+      this.top.current.parentElement.querySelector('.calculation .search input')?.focus();
+    }
+  }
+
+  edit = (change) => this.setState(({ draft }) => ({ draft: { ...draft, ...change } }));
+
+  /** Puts the draft into the address, which asks the service. */
+  submit = () => {
+    const text = JSON.stringify(bodyOf(this.state.draft));
+    if (text === this.props.view.calculate) {
+      this.reload();
+      return;
+    }
+    this.sent = text;
+    this.props.app.change({ calculate: text });
+  };
+
+  /** Replaces the form by a template, which keeps the first price and the anchor. */
+  useTemplate = (id) => {
+    const { inputs, anchor, series } = this.state.draft;
+    const kept = inputs.find(({ name, members }) => members.code && name !== 'payable');
+    if (!kept) this.edit(draftFrom(id));
+    else {
+      const price = { market: kept.name, code: kept.members.code };
+      this.edit({ ...draftFrom(id, price), anchor, series });
+    }
+  };
+
+  /** The result, its refusal, or what to do. */
+  head(isBusy, isChanged) {
+    const { data, error, draft, at } = this.state;
+    if (error) {
+      return html`<${Failed} error=${error} again=${this.reload} /><${Others} error=${error} draft=${draft} />`;
+    }
+    if (data) {
+      return html`
+        ${isChanged && html`<p class="note" role="status">The form has changed: calculate again.</p>`}
+        <${ResultHead} answer=${data} at=${at} />
+      `;
+    }
+    return isBusy
+      ? html`<p class="panel quiet">Asking for the result…</p>`
+      : html`<p class="quiet">
+          Choose a price, a period and the day it counts from. The service computes the result
+          exactly, and shows what it is computed from.
+        </p>`;
+  }
+
+  render({ app, view, markets }, { data, error, draft, isLoading, at }) {
+    const isChanged = data !== null && JSON.stringify(bodyOf(draft)) !== view.calculate;
+    const isBusy = isLoading && isComplete(bodyIn(view.calculate));
+    return html`
+      <div aria-busy=${isBusy ? 'true' : 'false'}>
+        <div class="row title">
+          <a href=${linkTo(EMPTY)}>Markets</a>
+          <h1>Calculate</h1>
+          <div class="segments" role="group" aria-label="Templates">
+            ${TEMPLATES.map(
+              ([id, name]) => html`
+                <button type="button" onClick=${() => this.useTemplate(id)}>${name}</button>
+              `,
+            )}
+          </div>
+        </div>
+        <div class=${classes(isBusy && 'stale')} ref=${this.top}>
+          ${this.head(isBusy, isChanged)}
+        </div>
+        <div class="columns calculation">
+          <${CalculationForm}
+            app=${app}
+            view=${view}
+            markets=${markets}
+            draft=${draft}
+            edit=${this.edit}
+            submit=${this.submit}
+            violations=${error?.errors ?? []}
+            answer=${isChanged ? null : data}
+            isBusy=${isBusy}
+          />
+          <div class=${classes(isBusy && 'stale')}>
+            ${
+              !error &&
+              data &&
+              html`<${ResultBody} app=${app} answer=${data} at=${at} choose=${(next) => this.setState({ at: next })} />`
+            }
+          </div>
+        </div>
+      </div>
+    `;
+  }
+}
