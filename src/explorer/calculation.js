@@ -1,5 +1,5 @@
 // Calculations: a draft is what the form shows, a body is what the service gets and a link holds.
-import { dateOf, dayOf, monthsFrom, today } from './dates.js';
+import { anchorFor, today } from './dates.js';
 
 /** Most inputs of a calculation. */
 export const INPUTS_MAX = 20;
@@ -39,18 +39,6 @@ export const nameOfMarket = (market) =>
     .replace(/-(\w)/g, (_all, letter) => letter.toUpperCase())
     .replace(/\W/g, '')
     .slice(0, 24);
-
-/**
- * The anchor that a template begins with: today, or the day after the last whole month of a price
- * that ends earlier.
- * @param last the day of its newest value, or null
- */
-export function anchorFor(last) {
-  const day = dayOf(today());
-  const before = dateOf(monthsFrom(day, -1)).slice(0, 7);
-  if (!last || last.slice(0, 7) >= before) return today();
-  return dateOf(monthsFrom(dayOf(`${last.slice(0, 7)}-01`), 1));
-}
 
 /** A draft without inputs. */
 export const emptyDraft = () => ({
@@ -121,14 +109,8 @@ export const TEMPLATES = [
 export function draftFrom(template, price = null) {
   const anchor = anchorFor(price?.lastAssessedAt);
   const draft = { ...emptyDraft(), anchor, ...DRAFTS[template](price) };
-  return template === 'average' ? { ...draft, result: { ...draft.result, decimals: '2' } } : draft;
+  return { ...draft, result: { ...draft.result, decimals: '2' } };
 }
-
-/** The link of a record to its template, as a body of the service. */
-export const bodyFrom = (price, asOf = null) => {
-  const draft = draftFrom(price.currency === null ? 'payable' : 'average', price);
-  return bodyOf(asOf ? { ...draft, options: { asOf } } : draft);
-};
 
 const isEmpty = (value) => value === '' || value === null || value === undefined;
 

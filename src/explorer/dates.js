@@ -52,3 +52,15 @@ export const minuteOf = (instant) => `${instant.slice(0, 10)} ${instant.slice(11
 
 /** The time of day of this browser's clock, to the second. */
 export const clockTime = (date) => date.toTimeString().slice(0, 8);
+
+/**
+ * The day from which a new calculation counts: today, or the day after the last whole month of a price
+ * that ends earlier.
+ * @param last the day of its newest value, or null
+ */
+export function anchorFor(last) {
+  const day = dayOf(today());
+  const before = dateOf(monthsFrom(day, -1)).slice(0, 7);
+  if (!last || last.slice(0, 7) >= before) return today();
+  return dateOf(monthsFrom(dayOf(`${last.slice(0, 7)}-01`), 1));
+}

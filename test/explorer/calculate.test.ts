@@ -106,7 +106,7 @@ t.test(
     const { inputs = {}, steps = [] } = first ?? {};
     const { sessions = [], notUsed = [] } = inputs['nickel'] ?? {};
     t.match(await result(page), /2331\.79 USD\/t/);
-    t.equal(await page.getByLabel('Formula').inputValue(), BLACK_MASS.formula);
+    t.equal(await page.getByRole('textbox', { name: 'Formula' }).inputValue(), BLACK_MASS.formula);
     t.equal(await page.getByLabel('Note').inputValue(), 'assay 4711');
     const rows = page.getByRole('region', { name: 'Sessions of nickel' }).locator('tbody tr');
     t.equal(await rows.count(), sessions.length + notUsed.length);
@@ -147,7 +147,7 @@ t.test(
     const anchor = { from: '2026-01', to: '2026-06', every: 'month' };
     const body = { ...BLACK_MASS, anchor };
     await show(linkOf(body));
-    await page.locator('.chart canvas').waitFor();
+    await page.locator('.results-chart path').waitFor();
     t.equal(
       await page.getByRole('region', { name: 'Results by anchor' }).locator('tbody tr').count(),
       6,
@@ -204,7 +204,10 @@ t.test('a record fills a calculation, and a template replaces it', async (t) => 
   await show('code=CP-RC-0001&market=recycling');
   await page.getByRole('link', { name: 'Calculate' }).click();
   await settled(page);
-  t.equal(await page.getByLabel('Formula').inputValue(), 'payable * reference * content');
+  t.equal(
+    await page.getByRole('textbox', { name: 'Formula' }).inputValue(),
+    'payable * reference * content',
+  );
   await page.getByRole('button', { name: 'Average of a month' }).click();
-  t.equal(await page.getByLabel('Formula').inputValue(), '');
+  t.equal(await page.getByRole('textbox', { name: 'Formula' }).inputValue(), '');
 });

@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import t from 'tap';
 import { loadCalendarText } from '../ingest/calendar/support.ts';
 import { testDatabase } from '../support/database/database.ts';
@@ -45,6 +46,9 @@ prices:
 
 const explorer = await explorerOn(t, database);
 
+const cardOf = (page: Page, title: string) =>
+  page.locator('.card').filter({ has: page.getByText(title, { exact: true }) });
+
 for (const [width, height] of [
   [1280, 900],
   [390, 844],
@@ -55,7 +59,7 @@ for (const [width, height] of [
       const { page, show, faults } = await explorer.open(t, { viewport: { width, height } });
       await show('');
       const card = async (title: string) => {
-        const found = page.locator('.card', { hasText: title });
+        const found = cardOf(page, title);
         const summary = found.locator('summary');
         if ((await found.getAttribute('open')) === null) await summary.click();
         return words(await found.innerText());
@@ -72,7 +76,10 @@ for (const [width, height] of [
         await card('Published today'),
         `Published today 1 price Price FRESH FRESH 12345.67 USD/t of ${daysAgo(1)}`,
       );
-      t.match(await card('Corrected'), /LATE-FREQUENCY \S+: 12345\.67 12300 Since Friday/);
+      t.match(
+        await card('Corrected or withdrawn'),
+        /LATE-FREQUENCY \S+: 12345\.67 12300 Since Friday/,
+      );
       t.match(
         await page.locator('.today').innerText(),
         /\d+ sample prices, which nobody publishes/,
@@ -93,10 +100,7 @@ t.test('the overview has the late prices of `prices late`', async (t) => {
   const expected = JSON.parse(stdout).late.map(({ code }: { code: string }) => code);
   const { page, show } = await explorer.open(t);
   await show('');
-  const shown = await page
-    .locator('.card', { hasText: 'Late' })
-    .locator('li .small')
-    .allInnerTexts();
+  const shown = await cardOf(page, 'Late').locator('li .small').allInnerTexts();
   t.same(shown.sort(), expected.sort());
   t.equal(expected.length, 2);
 });
@@ -105,7 +109,7 @@ t.test('the clock of the browser decides, without a new answer', async (t) => {
   const { page, show } = await explorer.open(t);
   await page.clock.setFixedTime(new Date(`${daysAgo(20)}T12:00:00Z`));
   await show('');
-  const late = page.locator('.card', { hasText: 'Late' });
+  const late = cardOf(page, 'Late');
   t.match(words(await late.innerText()), /^Late 1 price .*LATE-FREQUENCY/);
 });
 

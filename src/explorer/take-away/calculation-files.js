@@ -1,6 +1,9 @@
 // The files of a calculation: its CSV as the service answers it, and the chart of a series.
 import { ask, ROOT } from '../api.js';
 import { clockTime } from '../dates.js';
+import { strokeOf } from '../series.js';
+import { lineOfResults } from '../views/calculation-chart.js';
+import { themeOf } from '../views/colours-of-chart.js';
 import { pictureOf } from './picture.js';
 import { save } from './save.js';
 
@@ -18,7 +21,7 @@ export async function saveCsv({ body }) {
 }
 
 /** Saves the chart of a series as PNG. @returns a sentence about it */
-export async function savePicture({ body, answer, picture }) {
+export async function savePicture({ body, answer }) {
   const { $metadata, data } = answer;
   const [{ formula }] = data;
   const prices = Object.entries(data.at(-1).inputs ?? {}).map(
@@ -27,7 +30,8 @@ export async function savePicture({ body, answer, picture }) {
         ? `${name}: ${code} ${full}, ${period}`
         : `${name}: ${value} ${unit}${note ? `, ${note}` : ''}`,
   );
-  const { lines, theme } = picture(false);
+  const lines = [{ ...lineOfResults(data), ...strokeOf(0, false) }];
+  const theme = themeOf(document.body, false);
   const notes = [
     ...prices,
     `Commodity Prices Service, ${ROOT.host}, revision ${$metadata.revision}`,

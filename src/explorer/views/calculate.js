@@ -11,6 +11,8 @@ import { ResultBody, ResultHead } from './calculation-result.js';
 /** A screen on which the form stands below the result. */
 const narrow = matchMedia('(max-width: 900px)');
 
+const STYLE = new URL('../calculation.css', import.meta.url).href;
+
 const ADDRESS = 'v3/calculations';
 
 /** A test of violations that a field of the form shows. */
@@ -121,6 +123,7 @@ export class CalculateView extends Loaded {
     const isBusy = isLoading && isComplete(bodyIn(view.calculate));
     return html`
       <div aria-busy=${isBusy ? 'true' : 'false'}>
+        <link rel="stylesheet" href=${STYLE} />
         <div class="row title">
           <a href=${linkTo(EMPTY)}>Markets</a>
           <h1>Calculate</h1>

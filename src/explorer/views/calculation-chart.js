@@ -1,12 +1,10 @@
 // The results of a series of anchors as a line.
-import { draw } from '../chart.js';
 import { dayOf } from '../dates.js';
-import { strokeOf } from '../series.js';
-import { Component, createRef, darkSetting, html } from '../ui.js';
-import { themeOf } from './colours-of-chart.js';
+import { figure, html } from '../ui.js';
+import { Spark } from './spark.js';
 
-/** The line of the results. A result without a value is a gap. */
-const lineOf = (results, isDark) => ({
+/** The line of results. One without a value is a gap. */
+export const lineOfResults = (results) => ({
   code: 'result',
   text: 'result',
   unit: results.find(({ value }) => value !== null)?.unit ?? '',
@@ -16,58 +14,24 @@ const lineOf = (results, isDark) => ({
   high: results.map(() => null),
   missing: [],
   corrected: [],
-  ...strokeOf(0, isDark),
 });
 
-/** @param props `results`, and `onDrawn(picture)`: `picture(isDark)` has the lines of a PNG */
-export class CalculationChart extends Component {
-  place = createRef();
-
-  componentDidMount() {
-    this.redraw();
-    this.watcher = new ResizeObserver(([{ contentRect }]) => {
-      if (Math.round(contentRect.width) !== this.width) this.redraw();
-    });
-    this.watcher.observe(this.place.current);
-    darkSetting.addEventListener('change', this.redraw);
-  }
-
-  componentDidUpdate({ results }) {
-    if (results !== this.props.results) this.redraw();
-  }
-
-  componentWillUnmount() {
-    this.watcher.disconnect();
-    darkSetting.removeEventListener('change', this.redraw);
-    this.chart?.destroy();
-  }
-
-  picture = (isDark) => ({
-    lines: [lineOf(this.props.results, isDark)],
-    theme: themeOf(this.place.current, isDark),
-  });
-
-  redraw = () => {
-    const element = this.place.current;
-    this.width = Math.round(element.clientWidth);
-    if (this.width === 0) return;
-    this.chart?.destroy();
-    const nothing = () => {};
-    this.chart = draw([lineOf(this.props.results, darkSetting.matches)], {
-      element,
-      width: this.width,
-      theme: themeOf(element),
-      log: false,
-      bands: false,
-      labels: false,
-      onCursor: nothing,
-      onZoom: nothing,
-    });
-    element.chart = this.chart;
-    this.props.onDrawn(this.picture);
-  };
-
-  render() {
-    return html`<div class="chart" ref=${this.place} role="img" aria-label="The results by anchor, as in the table below" />`;
-  }
+/** The results by anchor, with the highest and the lowest one beside the line. */
+export function ResultsChart({ results }) {
+  const line = lineOfResults(results);
+  const known = results.filter(({ value }) => value !== null);
+  if (known.length < 2) return null;
+  const extreme = (sign) =>
+    known.reduce((a, b) => (sign * Number(b.value) > sign * Number(a.value) ? b : a));
+  const text = ({ value, anchor }) =>
+    html`<strong>${figure(value)}</strong> ${line.unit} <span class="day">${anchor}</span>`;
+  return html`
+    <figure class="results-chart">
+      <figcaption class="row spread">
+        <span>High ${text(extreme(1))}</span><span>Low ${text(extreme(-1))}</span>
+      </figcaption>
+      <${Spark} line=${line} first=${line.days[0]} last=${line.days.at(-1)} width=${800} height=${180} />
+      <div class="row spread quiet small"><span>${results[0].anchor}</span><span>${results.at(-1).anchor}</span></div>
+    </figure>
+  `;
 }

@@ -1,13 +1,6 @@
 // The form of a calculation.
-import {
-  anchorFor,
-  freeName,
-  INPUTS_MAX,
-  inputOf,
-  isName,
-  nameOfMarket,
-  renamed,
-} from '../calculation.js';
+import { freeName, INPUTS_MAX, inputOf, isName, nameOfMarket, renamed } from '../calculation.js';
+import { anchorFor } from '../dates.js';
 import { daysText, EXAMPLES, FORMS, isRelative, periodText } from '../periods.js';
 import { Component, createRef, html } from '../ui.js';
 import { Search } from './search.js';

@@ -3,10 +3,9 @@ import { EMPTY, linkTo } from '../link.js';
 import { Remarks } from '../notices.js';
 import { daysText } from '../periods.js';
 import { counted, NOTHING } from '../texts.js';
-import { Component, figure, html, Later, ScrollTable } from '../ui.js';
+import { figure, html, ScrollTable } from '../ui.js';
+import { ResultsChart } from './calculation-chart.js';
 import { CalculationTakeAway } from './calculation-take-away.js';
-
-const chart = async () => (await import('./calculation-chart.js')).CalculationChart;
 
 /** The words of each status. */
 const STATUS = {
@@ -211,35 +210,23 @@ export const ResultHead = ({ answer, at }) => {
 };
 
 /** The receipt of the result, and what a reader takes along. */
-export class ResultBody extends Component {
-  picture = null;
-
-  keep = (picture) => {
-    this.picture = picture;
-  };
-
-  render({ app, answer, at, choose }) {
-    const { $metadata, data, body } = answer;
-    const place = placeOf(answer, at);
-    const result = data[place];
-    const isSeries = data.length > 1;
-    return html`
+export const ResultBody = ({ app, answer, at, choose }) => {
+  const { $metadata, data, body } = answer;
+  const place = placeOf(answer, at);
+  const result = data[place];
+  const isSeries = data.length > 1;
+  return html`
       ${
         isSeries &&
         html`
           <section class="panel flush">
             <h2>Results by anchor</h2>
-            <${Later} load=${chart} app=${app} results=${data} onDrawn=${this.keep} />
+            <${ResultsChart} results=${data} />
             <${Anchors} results=${data} at=${place} choose=${choose} />
           </section>
         `
       }
-      <${CalculationTakeAway}
-        app=${app}
-        body=${body}
-        answer=${answer}
-        picture=${isSeries ? (isDark) => this.picture(isDark) : null}
-      />
+      <${CalculationTakeAway} app=${app} body=${body} answer=${answer} />
       ${Object.entries(result.inputs ?? {}).map(
         ([name, input]) => html`<${Input} key=${name} name=${name} input=${input} />`,
       )}
@@ -257,5 +244,4 @@ export class ResultBody extends Component {
         />
       </section>
     `;
-  }
-}
+};

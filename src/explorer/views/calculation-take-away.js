@@ -3,7 +3,7 @@ import { Component, html, Later } from '../ui.js';
 
 const programs = async () => (await import('./calculation-programs.js')).CalculationPrograms;
 
-/** @param props `body` of the request, `answer`, and `picture(isDark)` of a series or null */
+/** @param props `body` of the request, and `answer` */
 export class CalculationTakeAway extends Component {
   state = { hasPrograms: false, said: '' };
 
@@ -37,14 +37,14 @@ export class CalculationTakeAway extends Component {
     return address.href;
   }
 
-  render({ app, body, picture }, { hasPrograms, said }) {
+  render({ app, body, answer }, { hasPrograms, said }) {
     return html`
       <section class="panel take-away" aria-labelledby="take-away">
         <div class="row spread">
           <h2 id="take-away">Take away</h2>
           <div class="row">
             <button type="button" onClick=${() => this.save('saveCsv')}>CSV</button>
-            ${picture && html`<button type="button" onClick=${() => this.save('savePicture')}>PNG of the chart</button>`}
+            ${answer.data.length > 1 && html`<button type="button" onClick=${() => this.save('savePicture')}>PNG of the chart</button>`}
             <button
               type="button"
               aria-expanded=${hasPrograms ? 'true' : 'false'}

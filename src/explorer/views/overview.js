@@ -9,48 +9,8 @@ import { lineOf } from '../series.js';
 import { isPayable, unitText } from '../texts.js';
 import { Change, Component, Day, figure, html, Kind, ScrollTable } from '../ui.js';
 import { Colours } from './colours.js';
+import { Spark } from './spark.js';
 import { Today } from './today.js';
-
-const WIDTH = 132;
-const HEIGHT = 30;
-const EDGE = 2;
-
-/**
- * The SVG path of a line, interrupted at each gap. All markets share the days of the axis, so a
- * line ends where its data end.
- * @param last the last day of the axis
- */
-function pathOf({ days, mid, missing }, last) {
-  const first = monthsFrom(last, -12);
-  const known = mid.filter((each, at) => each !== null && days[at] >= first);
-  if (known.length < 2) return '';
-  const [least, most] = [Math.min(...known), Math.max(...known)];
-  const gaps = new Set(missing);
-  const x = (day) => EDGE + ((day - first) / (last - first)) * (WIDTH - 2 * EDGE);
-  const y = (value) => EDGE + (1 - (value - least) / (most - least || 1)) * (HEIGHT - 2 * EDGE);
-  let path = '';
-  let pen = 'M';
-  for (let at = 0; at < days.length; at += 1) {
-    const isAfterGap = at > 0 && missing.length > 0 && hasGap(gaps, days[at - 1], days[at]);
-    if (mid[at] === null || isAfterGap) pen = 'M';
-    if (mid[at] === null || days[at] < first) continue;
-    path += `${pen}${x(days[at]).toFixed(1)} ${y(mid[at]).toFixed(1)}`;
-    pen = 'L';
-  }
-  return path;
-}
-
-function hasGap(gaps, from, to) {
-  for (let day = from + 1; day < to; day += 1) if (gaps.has(day)) return true;
-  return false;
-}
-
-/** The line of a record over the year to the last day of the axis. */
-const Sparkline = ({ record, last }) => html`
-  <svg class="spark" viewBox="0 0 ${WIDTH} ${HEIGHT}" width=${WIDTH} height=${HEIGHT} aria-hidden="true">
-    <path d=${pathOf(lineOf(record, null), last)} />
-  </svg>
-`;
 
 /** Number of prices from which the representative one is chosen. */
 const CANDIDATES = 3;
@@ -109,7 +69,7 @@ class MarketOverview extends Loaded {
           ${error && html`<span class="bad" role="alert">${error.message}</span>`}
           ${isLoading && !record && html`<span class="quiet">…</span>`}
         </td>
-        <td class="spark-cell">${record && html`<${Sparkline} record=${record} last=${last} />`}</td>
+        <td class="spark-cell">${record && html`<${Spark} line=${lineOf(record, null)} first=${monthsFrom(last, -12)} last=${last} />`}</td>
         <td class="number strong">${latest && figure(latest.mid)}</td>
         <td class="unit">${record && unitText(record)}</td>
         <td class="number">

@@ -2,8 +2,7 @@
 
 import { seriesOf } from '../answers.js';
 import { askText, exact } from '../api.js';
-import { bodyFrom } from '../calculation.js';
-import { endOf } from '../dates.js';
+import { anchorFor, endOf } from '../dates.js';
 import { mean } from '../decimals.js';
 import { addressOf, EMPTY, linkTo } from '../link.js';
 import { Loaded } from '../loaded.js';
@@ -144,6 +143,23 @@ class Citation extends Component {
   }
 }
 
+/** The calculation that begins with a price: its average of a month, or the value of a payable. */
+function calculationOf(record, asOf) {
+  const { code } = record;
+  const form = isPayable(record)
+    ? {
+        formula: 'payable * reference * content',
+        inputs: {
+          payable: { code, period: 'S' },
+          reference: { code: '', period: 'M-1' },
+          content: { value: '18', unit: '%' },
+        },
+      }
+    : { average: code, period: 'M-1' };
+  const options = asOf ? { options: { asOf: endOf(asOf) } } : {};
+  return { ...form, anchor: anchorFor(record.lastAssessedAt), result: { decimals: 2 }, ...options };
+}
+
 export class RecordView extends Loaded {
   keyOf({ view: { code, market, asOf, from, to } }) {
     return JSON.stringify([code, market, asOf, from, to]);
@@ -199,7 +215,7 @@ export class RecordView extends Loaded {
     const chart = linkTo({ ...view, code: null, market: null, filters: {}, prices: [price] });
     const calculation = linkTo({
       ...EMPTY,
-      calculate: JSON.stringify(bodyFrom({ market, ...record }, view.asOf && endOf(view.asOf))),
+      calculate: JSON.stringify(calculationOf(record, view.asOf)),
     });
     const specification = record.specification.map((each) => [each.name, each.value]);
     return html`

@@ -65,9 +65,9 @@ export class Search extends Component {
     if (!this.place.current.contains(target)) this.setState({ isOpen: false });
   };
 
-  /** Shows the results. Their code is loaded before the first letter. */
+  /** Shows the results. Their code is loaded before the first letter, for a field with it. */
   open = () => {
-    results().catch(() => {});
+    if (!this.props.pick) results().catch(() => {});
     this.setState({ isOpen: true });
   };
 

@@ -13,7 +13,7 @@ import { newestOf } from './results.js';
 const SOON_DAYS = 7;
 
 /** Entries of a list before and after "Show all". */
-const FIRST = 4;
+const FIRST = 3;
 const ALL = 500;
 
 /** Most changes of the request for recent corrections. */
@@ -77,6 +77,9 @@ function listsOf(prices, nowMs) {
     samples: prices.length - published.length,
   };
 }
+
+/** The style sheet of this part, which only the overview needs. */
+const STYLE = new URL('../today.css', import.meta.url).href;
 
 const recordOf = ({ market, code }) => linkTo({ ...EMPTY, market, code });
 
@@ -204,6 +207,7 @@ export class Today extends Loaded {
     if (data === null) return html`<h2>Today</h2><p class="quiet">Asking for what is due…</p>`;
     const { late, due, news, closed, samples } = listsOf(data.prices, Date.now());
     return html`
+      <link rel="stylesheet" href=${STYLE} />
       <div class="row spread">
         <h2>Today <span class="quiet day">${today()} (UTC)</span></h2>
         <a class="button main" href=${linkTo({ ...EMPTY, calculate: '{}' })}>Calculate</a>
