@@ -806,6 +806,11 @@ class DuePrice(TypedDict):
     calendar: Optional[str]
     reason: Optional[str]
     nextExpectedAt: Optional[str]
+    lastAssessedAt: Optional[str]
+    latestPublishedAt: Optional[str]
+    lateFrom: Optional[str]
+    lateBy: Optional[str]
+    sample: bool
     days: list[DueDay]
 
 

@@ -2288,6 +2288,13 @@ export interface components {
             /** @description Why days may be missing: no calendar, or days beyond those that it knows */
             readonly reason: string | null;
             readonly nextExpectedAt: components["schemas"]["NextExpectedAt"];
+            readonly lastAssessedAt: components["schemas"]["LastAssessedAt"];
+            readonly latestPublishedAt: components["schemas"]["LatestPublishedAt"];
+            readonly lateFrom: string | null;
+            /** @description What `lateFrom` follows from: `frequency` is a generous allowance for a price without a calendar */
+            readonly lateBy: string | null;
+            /** @description Sample data, which nobody publishes */
+            readonly sample: boolean;
             /** @description In the order of their dates */
             readonly days: readonly components["schemas"]["DueDay"][];
         };
@@ -5683,6 +5690,11 @@ export interface operations {
                      *           "calendar": "london-weekly",
                      *           "reason": null,
                      *           "nextExpectedAt": "2026-12-24T16:00:00Z",
+                     *           "lastAssessedAt": "2026-12-18",
+                     *           "latestPublishedAt": "2026-12-18T16:00:00Z",
+                     *           "lateFrom": "2026-12-24T17:00:00Z",
+                     *           "lateBy": "calendar",
+                     *           "sample": false,
                      *           "days": [
                      *             {
                      *               "date": "2026-12-24",
@@ -5698,8 +5710,8 @@ export interface operations {
                      */
                     readonly "application/json": components["schemas"]["DueDays"];
                     /**
-                     * @example market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason
-                     *     lithium,CP-LI-0001,"Lithium carbonate, weekly",london-weekly,2026-12-24,2026-12-24T16:00:00Z,due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,
+                     * @example market,code,name,calendar,date,dueAt,status,holiday,movedFrom,nextExpectedAt,reason,lastAssessedAt,latestPublishedAt,lateFrom,lateBy,sample
+                     *     lithium,CP-LI-0001,"Lithium carbonate, weekly",london-weekly,2026-12-24,2026-12-24T16:00:00Z,due,Christmas Day,2026-12-25,2026-12-24T16:00:00Z,,2026-12-18,2026-12-18T16:00:00Z,2026-12-24T17:00:00Z,calendar,false
                      */
                     readonly "text/csv": string;
                     /**
