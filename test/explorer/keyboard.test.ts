@@ -21,7 +21,8 @@ for (const colorScheme of ['light', 'dark'] as const) {
 
 t.test('Tab reaches everything that can be used', async (t) => {
   const { page, show } = await explorer.open(t);
-  for (const view of ['', 'market=nickel', 'price=nickel/CP-NI-0001&price=nickel/CP-NI-0002']) {
+  const chart = 'price=nickel/CP-NI-0001&price=nickel/CP-NI-0002';
+  for (const view of ['', 'market=nickel', chart, 'calculate=%7B%7D']) {
     await show(view);
     await page.evaluate(`document.body.focus(); globalThis.reached = new Set();
       addEventListener('focusin', ({ target }) => globalThis.reached.add(target));`);

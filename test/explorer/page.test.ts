@@ -18,6 +18,16 @@ const SOURCE = fileURLToPath(new URL('../../src/explorer/', import.meta.url));
 const database = await seededDatabase(t);
 const explorer = await explorerOn(t, database);
 
+/** A calculation with a chart and a receipt. */
+const SERIES = JSON.stringify({
+  formula: 'payable * nickel',
+  inputs: {
+    payable: { code: 'CP-RC-0001', period: 'S' },
+    nickel: { code: 'CP-NI-0001', period: 'M-1' },
+  },
+  anchor: { from: '2026-01', to: '2026-06', every: 'month' },
+});
+
 /** The transferred body bytes of all requests of a page. */
 const SENT = `[...performance.getEntriesByType('navigation'),
   ...performance.getEntriesByType('resource')]
@@ -30,6 +40,9 @@ t.test('a view and all its files are at most 64 KB on the way', async (t) => {
     'market=nickel',
     'price=nickel/CP-NI-0001',
     'code=CP-NI-0003&market=nickel',
+    'corrections=week',
+    'calculate=%7B%7D',
+    `calculate=${encodeURIComponent(SERIES)}`,
   ]) {
     const { page, show } = await explorer.open(t);
     await page.setExtraHTTPHeaders({ 'accept-encoding': 'gzip' });

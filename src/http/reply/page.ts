@@ -20,9 +20,19 @@ const PACKAGED: Readonly<Record<string, string>> = {
 /** Comments on lines of their own, and the indentation of a line. */
 const DROPPED = /^[ \t]*(?:\/\/.*|\/\*[\s\S]*?\*\/)\n|^[ \t]+/my;
 
+const STRING = String.raw`'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"`;
+
+/** A regular expression, which follows an operator, unlike a division. */
+const PATTERN = [
+  String.raw`(?<=(?:[(,=:[!&|?{};>]|return)\s*)`,
+  String.raw`\/(?![/*])(?:\[(?:[^\]\\\n]|\\.)*\]|[^/[\\\n]|\\.)+\/`,
+].join('');
+
 /** A string, a regular expression, another comment, or code up to the next of them. */
-const KEPT =
-  /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|(?<=(?:[(,=:[!&|?{};>]|return)\s*)\/(?![/*])(?:\[(?:[^\]\\\n]|\\.)*\]|[^/[\\\n]|\\.)+\/|\/\/.*|\/\*[\s\S]*?\*\/|[^`'"/{}\n]+|[\s\S]/y;
+const KEPT = new RegExp(
+  String.raw`${STRING}|${PATTERN}|\/\/.*|\/\*[\s\S]*?\*\/|[^${'`'}'"/{}\n]+|[\s\S]`,
+  'y',
+);
 
 /** The text of a template up to its end or to its next expression. */
 const TEMPLATE_TEXT = /(?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y;

@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { loadCalendarText } from '../ingest/calendar/support.ts';
-import { testDatabase } from '../support/database/database.ts';
-import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
-import { brokenRules } from '../support/process/accessibility.ts';
-import { explorerOn, keepPicture, settled, words } from '../support/process/explorer.ts';
-import { prices as command } from '../support/process/programs.ts';
+import { loadCalendarText } from '../../ingest/calendar/support.ts';
+import { testDatabase } from '../../support/database/database.ts';
+import { addPrice, commit, putPoints } from '../../support/prices/sample-writes.ts';
+import { brokenRules } from '../../support/process/accessibility.ts';
+import { explorerOn, keepPicture, settled, words } from '../../support/process/explorer.ts';
+import { prices as command } from '../../support/process/programs.ts';
 
 const database = await testDatabase(t, { seeded: true });
 const { client, pool, url: DATABASE_URL } = database;

@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { seededDatabase } from '../support/database/database.ts';
-import { brokenRules } from '../support/process/accessibility.ts';
-import { explorerOn, keepPicture, settled, words } from '../support/process/explorer.ts';
+import { seededDatabase } from '../../support/database/database.ts';
+import { brokenRules } from '../../support/process/accessibility.ts';
+import { explorerOn, keepPicture, settled, words } from '../../support/process/explorer.ts';
 
 const explorer = await explorerOn(t, await seededDatabase(t));
 const run = promisify(execFile);
