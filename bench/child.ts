@@ -25,9 +25,10 @@ export async function serve(
   file: string,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
+  nodeFlags: readonly string[] = [],
 ): Promise<Served> {
   const began = performance.now();
-  const child: ChildProcess = spawn(process.execPath, [file, ...args], {
+  const child: ChildProcess = spawn(process.execPath, [...nodeFlags, file, ...args], {
     env: { ...process.env, NODE_ENV: 'production', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync, gunzipSync, gzipSync, zstdDecompressSync } from 'node:zlib';
-import { NODE_FLAGS } from '../src/std/program.ts';
 import { type Served, serve } from './child.ts';
 import type { Cluster } from './cluster.ts';
 import { driverOf, type HttpRequest } from './http-client.ts';
@@ -63,10 +62,8 @@ export async function startService(
     ...UNLIMITED,
     ...settings,
   };
-  return serve(join(root, 'bench/servers/service.ts'), [], {
-    ...env,
-    NODE_OPTIONS: NODE_FLAGS.join(' '),
-  });
+  const { NODE_FLAGS } = await import(join(root, 'src/std/program.ts'));
+  return serve(join(root, 'bench/servers/service.ts'), [], env, NODE_FLAGS);
 }
 
 /** Answers of the service as files, for a server that only sends bytes. */

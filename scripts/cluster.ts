@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
+import { NODE_FLAGS } from '../src/std/program.ts';
 
 /*
  * A cluster on this machine, from Debian packages: etcd, three PostgreSQL servers under Patroni,
@@ -23,7 +24,6 @@ const BINARIES = ['etcd', 'haproxy', 'patroni'];
 const PASSWORD = 'only-on-this-machine';
 const REST_ACCOUNT = 'patroni';
 const COUNT = 3;
-const NODE_FLAGS = ['--max-semi-space-size=16'];
 
 type Env = Readonly<Record<string, string>>;
 
