@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Health of the service
-         * @description The health of the service, its version, and the time of the newest publication. `degraded` means that the service has no prices, or not the configured source of exchange rates: it then converts no currency.
+         * @description The health of the service, its version, and the time of the newest publication. `degraded` means that the service has no prices, or no usable exchange rates of the configured source; `reasons` says which.
          */
         readonly get: operations["health"];
         readonly put?: never;
@@ -37,7 +37,7 @@ export interface paths {
         };
         /**
          * Health of the price endpoints
-         * @description The health of the service, its version, and the time of the newest publication. `degraded` means that the service has no prices, or not the configured source of exchange rates: it then converts no currency.
+         * @description The health of the service, its version, and the time of the newest publication. `degraded` means that the service has no prices, or no usable exchange rates of the configured source; `reasons` says which.
          */
         readonly get: operations["pricesHealth"];
         readonly put?: never;
@@ -1513,6 +1513,8 @@ export interface components {
         readonly Health: {
             /** @enum {string} */
             readonly status: "ok" | "degraded" | "unavailable";
+            /** @description Why the status is not `ok`, and what the operator has to do; empty if it is */
+            readonly reasons: readonly string[];
             /** @description Version of the service */
             readonly version: string;
             /**
@@ -4328,6 +4330,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "status": "ok",
+                     *       "reasons": [],
                      *       "version": "1.0.0",
                      *       "time": "2026-07-01T06:31:02.114Z",
                      *       "checks": {
@@ -4363,6 +4366,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "status": "unavailable",
+                     *       "reasons": [
+                     *         "The database cannot be used; the log of the service says why"
+                     *       ],
                      *       "version": "1.0.0",
                      *       "time": "2026-07-01T06:31:02.114Z",
                      *       "checks": {
@@ -4429,6 +4435,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "status": "ok",
+                     *       "reasons": [],
                      *       "version": "1.0.0",
                      *       "time": "2026-07-01T06:31:02.114Z",
                      *       "checks": {
@@ -4464,6 +4471,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "status": "unavailable",
+                     *       "reasons": [
+                     *         "The database cannot be used; the log of the service says why"
+                     *       ],
                      *       "version": "1.0.0",
                      *       "time": "2026-07-01T06:31:02.114Z",
                      *       "checks": {
@@ -4530,6 +4540,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "status": "ok",
+                     *       "reasons": [],
                      *       "version": "1.0.0",
                      *       "time": "2026-07-01T06:31:02.114Z",
                      *       "checks": {
@@ -4565,6 +4576,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "status": "unavailable",
+                     *       "reasons": [
+                     *         "The database cannot be used; the log of the service says why"
+                     *       ],
                      *       "version": "1.0.0",
                      *       "time": "2026-07-01T06:31:02.114Z",
                      *       "checks": {

@@ -1,19 +1,4 @@
-import { exitCodeOf, report } from '../process/failure.ts';
-import { makeProgram } from './program.ts';
-import { rejectRemoved } from './removed.ts';
+import '../process/first-process.ts';
 
-// A reader such as head may close the pipe early.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit();
-  throw error;
-});
-
-try {
-  const words = process.argv.slice(2);
-  rejectRemoved(words);
-  const program = await makeProgram(words);
-  await program.parseAsync();
-} catch (error) {
-  report(error);
-  process.exitCode = exitCodeOf(error);
-}
+// Loaded later, since the modules of the commands take some 100 ms to load.
+await import('./run.ts');

@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 
-/** Prints lines of text. */
-export function printLines(...lines: readonly string[]): void {
+/** Prints any number of lines; as arguments, more than some 100,000 would overflow the stack. */
+export function printAll(lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(''));
 }
+
+/** Prints lines of text. */
+export const printLines = (...lines: readonly string[]): void => printAll(lines);
 
 /** Reports on stderr which sessions a command waits for. */
 export function reportHeld(holders: string): void {

@@ -60,7 +60,9 @@ export function driverAddress(text: string, env: TlsVariables): string {
   if (root === 'system' || root === '') searchParams.delete('sslrootcert');
   else searchParams.set('sslrootcert', root);
   if (socketOf(url) !== null) {
-    for (const each of ['sslmode', 'sslrootcert', 'ssl']) searchParams.delete(each);
+    for (const each of ['sslrootcert', 'ssl']) searchParams.delete(each);
+    // Without a mode the driver would take that of PGSSLMODE.
+    searchParams.set('sslmode', 'disable');
   } else if (mode !== null || root !== '') {
     const isWeaker = mode === null || WEAKER_MODES.includes(mode);
     if (!searchParams.has('ssl') && !searchParams.has('uselibpqcompat')) {

@@ -13,6 +13,11 @@ export type FailureReason =
   /** A standby has not replayed the requested time. */
   | 'not_replayed';
 
+/** The remedy if the server or a pooler allows too few connections. */
+export const CONNECTIONS_NEEDED =
+  'the service needs DATABASE_CONNECTIONS_MAX connections and 4 more, a command 2; raise ' +
+  'default_pool_size of the pooler, or max_connections of PostgreSQL and the limit of the account';
+
 /** The database did not answer. The message states what the client has to do. */
 export class DatabaseFailure extends StacklessError {
   override readonly name = 'DatabaseFailure';
@@ -43,6 +48,12 @@ const UNREACHABLE = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
 ]);
+/** True for a server that cannot be reached; a socket may be missing, or in a closed folder. */
+const isUnreachable = (error: unknown): boolean => {
+  const { code, syscall } = error as { code?: unknown; syscall?: unknown };
+  return syscall === 'connect' || (typeof code === 'string' && UNREACHABLE.has(code));
+};
+
 /** Messages of node-postgres without a code. */
 const CONNECTION_LOST = new RegExp(
   ['Connection terminated', 'timeout exceeded when trying to connect', 'not queryable'].join('|'),
@@ -65,9 +76,30 @@ const TRANSIENT = /^(08|57P0|53300|40001|40P01)/;
 export function isTransient(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
   if (code === 'ETIMEDOUT') return false;
-  if (typeof code === 'string') return TRANSIENT.test(code) || UNREACHABLE.has(code);
+  if (typeof code === 'string') return TRANSIENT.test(code) || isUnreachable(error);
   return typeof message === 'string' && CONNECTION_LOST.test(message);
 }
+
+/** The server, or a pooler before it, has no connection left, although it answers on another one. */
+export class TooFewConnections extends Error {
+  override readonly name = 'TooFewConnections';
+  /** That of PostgreSQL for the same reason. */
+  readonly code = '53300';
+
+  constructor(cause: unknown) {
+    const what = 'the database answers, and opens no further connection in time';
+    super(`${what}: ${CONNECTIONS_NEEDED}`, { cause });
+  }
+}
+
+/**
+ * The error of a connection that was attempted while the server answers on another one. A pooler
+ * whose pool is in use lets the client wait.
+ */
+export const withOneAnswered = (error: unknown): unknown =>
+  error instanceof Error && /time_?out/i.test(`${error.name} ${error.message}`)
+    ? new TooFewConnections(error)
+    : error;
 
 /** True if the server was reached, but the password or TLS prevented the login. */
 export const isLoginRefused = ({ message }: Error): boolean => NO_LOGIN.test(message);
@@ -88,7 +120,7 @@ export function databaseFailureOf(error: unknown): DatabaseFailure | null {
     return new DatabaseFailure('schema_outdated', detail, error);
   }
   const isLost =
-    (typeof code === 'string' && (UNAVAILABLE.test(code) || UNREACHABLE.has(code))) ||
+    (typeof code === 'string' && (UNAVAILABLE.test(code) || isUnreachable(error))) ||
     (typeof message === 'string' && (CONNECTION_LOST.test(message) || NO_LOGIN.test(message)));
   return isLost ? unavailable(error) : null;
 }

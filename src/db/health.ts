@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Kysely, sql } from 'kysely';
+import { PROGRAM } from '../std/program.ts';
 import { instantOf } from './instant.ts';
 import type { Link } from './link/link.ts';
 import { isSchemaCurrent, MIGRATION_LOCK_TABLE } from './migrate/migrations.ts';
@@ -58,6 +59,14 @@ async function newestRateDays(db: Kysely<Database>): Promise<ReadonlyMap<string,
         on true
     group by s.slug`.execute(db);
   return new Map(rows.flatMap(({ slug, day }) => (day === null ? [] : [[slug, day]])));
+}
+
+/** The state of an empty installation, and what the operator has to do. */
+export const NO_PRICES = `No price has a value yet: load a file by ${PROGRAM} load`;
+
+/** True if any price has a value. */
+export async function hasPoints(db: Kysely<Database>): Promise<boolean> {
+  return (await db.selectFrom('series').select('date').limit(1).executeTakeFirst()) !== undefined;
 }
 
 /** Newest publication time by slug, for markets with points. */

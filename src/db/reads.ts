@@ -6,7 +6,7 @@ import { to as copyTo } from 'pg-copy-streams';
 
 import { type Release, Semaphore } from '../std/semaphore.ts';
 import { kyselyOver } from './connection.ts';
-import { DatabaseFailure, isServerError, isTransient } from './failures.ts';
+import { DatabaseFailure, isServerError, isTransient, withOneAnswered } from './failures.ts';
 import type { Link } from './link/link.ts';
 import { withTimeout } from './link/timeout.ts';
 import { Retries } from './retry.ts';
@@ -178,7 +178,7 @@ export class Reads {
       if (!isTransient(error) || isServerError(error)) throw error;
       await untilAborted(link.recheck(), signal);
       const isSame = link.state === 'up' && link.epoch === epoch;
-      throw isSame ? error : new Interruption('the database was interrupted', { cause: error });
+      throw isSame ? withOneAnswered(error) : new Interruption('the database was interrupted', { cause: error });
     } finally {
       release();
     }

@@ -4,7 +4,7 @@ import { databaseAddressOf } from '../config/addresses.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import type { Client } from '../db/client.ts';
 import { databaseFailureOf } from '../db/failures.ts';
-import { accountOf, rateSourceSlugs } from '../db/health.ts';
+import { accountOf, hasPoints, NO_PRICES, rateSourceSlugs } from '../db/health.ts';
 import { isSchemaCurrent } from '../db/migrate/migrations.ts';
 import { clockFault } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
@@ -95,7 +95,11 @@ export async function checkDatabase(
 ): Promise<void> {
   try {
     if (!(await checkAccount(db, logger))) return;
-    if (await isSchemaCurrent(db)) return await checkRateSource(db, config, logger);
+    if (await isSchemaCurrent(db)) {
+      await checkRateSource(db, config, logger);
+      if (!(await hasPoints(db))) logger.info(`${NO_PRICES}; /ready is degraded until then`);
+      return;
+    }
     const where = databaseAddressOf(config.DATABASE_URL ?? '') ?? 'the database';
     logger.error(
       `DATABASE_URL: ${where} lacks the schema of this version; every answer is 503 until it is ` +

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { databaseAddressOf } from '../config/addresses.ts';
-import { isLoginRefused } from '../db/failures.ts';
+import { CONNECTIONS_NEEDED, isLoginRefused } from '../db/failures.ts';
 import { EXIT, ExpectedError } from '../std/base-errors.ts';
 import { PROGRAM } from '../std/program.ts';
 
@@ -8,6 +8,8 @@ interface PostgresError extends Error {
   readonly code?: string;
   /** Path of a file system error. */
   readonly path?: string;
+  /** Name of the failed system call. */
+  readonly syscall?: string;
   readonly errors?: readonly Error[];
 }
 
@@ -22,6 +24,7 @@ const HINTS: readonly (readonly [message: RegExp, hint: string])[] = [
     'no known CA has signed the certificate of the server: name the file of the CA, by ' +
       'sslrootcert=<file> in the address or PGSSLROOTCERT',
   ],
+  [/too many (clients|connections)|no more connections allowed/, CONNECTIONS_NEEDED],
   [/no encryption/, 'the server wants TLS: add sslmode=verify-full to the address'],
 ];
 
@@ -34,10 +37,11 @@ function loginText(plain: string): string {
 
 /** Describes an error in one line, without secrets and without a stack. */
 export function sentenceOf(error: unknown): string {
-  const { code = '', message, errors, path } = error as PostgresError;
+  const { code = '', message, errors, path, syscall } = error as PostgresError;
   const plain = (message || errors?.[0]?.message || String(error)).split('\n')[0] ?? '';
   if (
     UNREACHABLE.test(code) ||
+    syscall === 'connect' ||
     /timeout exceeded when trying to connect/.test(plain) ||
     isLoginRefused(error as Error)
   ) {
@@ -56,7 +60,10 @@ export function sentenceOf(error: unknown): string {
     return `cannot use ${path}: ${why[code as keyof typeof why]} (${code})`;
   }
   if (code === '42P01' || code === '42703') {
-    return `the database lacks this version’s schema; run: ${PROGRAM} db migrate`;
+    return (
+      `the database lacks this version’s schema; run: ${PROGRAM} db migrate (or the account of ` +
+      'DATABASE_URL does not see it, as prices_reader, which reads only the schema published)'
+    );
   }
   if (code === '53100') {
     return (

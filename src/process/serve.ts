@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { buildApp } from '../app.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { type Client, openClient, type ServerAddress } from '../db/client.ts';
+import { TooFewConnections } from '../db/failures.ts';
 import type { LinkOptions } from '../db/link/link.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { addressOf } from './banner.ts';
@@ -129,18 +130,25 @@ async function checkOnce(
   usage: Client | null,
 ): Promise<void> {
   await client.link.firstCheck;
-  try {
-    await requireOwnSessions(client, 'DATABASE_URL');
-    if (usage !== null) await requireOwnSessions(usage, 'USAGE_DATABASE_URL');
-  } catch (error) {
-    if (error instanceof ConfigError) {
-      onRefusal(error);
-      return;
+  const clients = { DATABASE_URL: client, USAGE_DATABASE_URL: usage };
+  for (const name of ['DATABASE_URL', 'USAGE_DATABASE_URL'] as const) {
+    try {
+      if (clients[name] !== null) await requireOwnSessions(clients[name], name);
+    } catch (error) {
+      if (error instanceof ConfigError) return onRefusal(error);
+      if (error instanceof TooFewConnections) logger.error(`${name}: ${error.message}`);
     }
   }
   await checkDatabase(client.db, config, logger);
   watchClock(client, logger);
 }
+
+/** The limit of each client, which an operator otherwise learns from the first 429. */
+const limitText = ({ RATE_PER_MINUTE: perMinute, RATE_BURST: burst }: Config): string =>
+  perMinute === 0
+    ? 'requests have no rate limit (RATE_PER_MINUTE=0)'
+    : `each key or token may send ${perMinute} requests a minute, ${burst} at once ` +
+      '(RATE_PER_MINUTE, RATE_BURST; keys create --rate gives a key its own limit)';
 
 /** Starts the service on a database. Returns its address; the lifecycle stops it. */
 export async function serve(options: ServeOptions, lifecycle: Lifecycle): Promise<string> {
@@ -157,6 +165,7 @@ export async function serve(options: ServeOptions, lifecycle: Lifecycle): Promis
   });
   lifecycle.throwIfShuttingDown();
   const port = await listen(app, config);
+  logger.info(limitText(config));
   // The service starts even if the database is unusable, because the fault may be temporary.
   void checkOnce(options, client, usage);
   return addressOf(config.HOST, port);

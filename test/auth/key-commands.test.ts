@@ -25,6 +25,9 @@ t.test('a key that nothing limits is shown as such', async (t) => {
   const limits = ['--rate', '0/min', '--concurrency', '0'];
   const { stdout } = await prices(t, { DATABASE_URL }, ...create, ...limits);
   t.match(stdout, /^limits {3}any rate, any number at a time$/m);
+  const usual = await prices(t, { DATABASE_URL }, ...create);
+  const text = /^limits {3}those of the service \(RATE_PER_MINUTE, 600 when not set\)$/m;
+  t.match(usual.stdout, text, 'the rate that clients meet first');
 });
 
 t.test('JSON output has null for a missing limit, and no limits of the service', async (t) => {

@@ -38,6 +38,7 @@ t.test('health needs no credential and has version, database and latest publicat
       t.equal(status, 200, url);
       t.same(rest, {
         status: 'ok',
+        reasons: [],
         version: VERSION,
         checks: {
           database: 'ok',
@@ -61,6 +62,7 @@ t.test('a service that stops is healthy and not ready', async (t) => {
   const { status, json } = await request({ method: 'GET', url: '/ready' });
   t.equal(status, 503);
   t.match(json, { status: 'unavailable', checks: { schema: 'ok', service: 'shutting_down' } });
+  t.equal(json.reasons.at(-1), 'The service is stopping');
   const health = await request({ method: 'GET', url: '/health' });
   t.equal(health.status, 200);
   t.notOk('service' in health.json.checks);
@@ -75,6 +77,8 @@ t.test('a service without a single value is degraded, and answers', async (t) =>
     status: 'degraded',
     checks: { database: 'ok', schema: 'ok', data: { latestPublishedAt: null } },
   });
+  // Without reference data there is no source of rates either.
+  t.match(json.reasons, [/^No price has a value yet: .* load$/, /^FX_SOURCE: .* ECB; load its/]);
 });
 
 t.test('a service with an unknown source of rates is degraded, and answers', async (t) => {
@@ -83,6 +87,7 @@ t.test('a service with an unknown source of rates is degraded, and answers', asy
   const { status, json } = await request({ method: 'GET', url: '/ready' });
   t.equal(status, 200);
   t.match(json, { status: 'degraded', checks: { database: 'ok', rates: 'unknown_source' } });
+  t.match(json.reasons, [/^FX_SOURCE: there is no source of exchange rates NOBODY; load/]);
 });
 
 t.test(

@@ -51,3 +51,31 @@ testWith(
     t.match(service.stderr(), refusal);
   },
 );
+
+testWith(
+  t,
+  'a pool of PgBouncer that is too small is reported with the setting to raise',
+  { pgbouncer: PGBOUNCER },
+  async (t) => {
+    const { url } = await seededDatabase(t);
+    const { username, password } = new URL(url);
+    const account = { [decodeURIComponent(username)]: decodeURIComponent(password) };
+    // PgBouncer ends a client that has waited for a connection of the server for a second.
+    const small = (size: number) =>
+      pooled(t, url, 'session', account, {
+        default_pool_size: String(size),
+        query_wait_timeout: '1',
+      });
+    const text =
+      'the database answers, and opens no further connection in time: the service needs ' +
+      'DATABASE_CONNECTIONS_MAX connections and 4 more, a command 2; raise default_pool_size of';
+    const one = await small(1);
+    const command = await prices(t, { DATABASE_URL: one }, 'keys', 'list');
+    t.match(command, { code: 1, stderr: text });
+    const times = { DATABASE_SILENCE_MS: '1500', DATABASE_AWAY_MS_MAX: '100' };
+    const withOne = startService(t, { DATABASE_URL: one, ...times });
+    t.match(await withOne.until('stderr', text), `${text}`);
+    const withThree = startService(t, { DATABASE_URL: await small(3) });
+    t.match(await withThree.until('stderr', text), /"level":50,.*"DATABASE_URL: the database/);
+  },
+);

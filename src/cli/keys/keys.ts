@@ -1,5 +1,6 @@
 import { type KeyEvent, type KeyInfo, listKeys, readAudit, showKey } from '../../auth/keys/info.ts';
 import { createKey, type NewKeyInfo, revokeKey, rotateKey } from '../../auth/keys/keys.ts';
+import { SETTINGS } from '../../config/settings.ts';
 import type { KeyLimits } from '../../limits/limits.ts';
 import { PROGRAM } from '../../std/program.ts';
 import {
@@ -29,8 +30,13 @@ import {
  * their options.
  */
 
+/** The command does not know the settings of the service, which runs elsewhere. */
+const SERVICE_LIMITS =
+  `those of the service (RATE_PER_MINUTE, ${SETTINGS.RATE_PER_MINUTE.default} ` +
+  'when not set)';
+
 function limitsText(limits: KeyLimits | null): string {
-  if (limits === null) return 'those of the service';
+  if (limits === null) return SERVICE_LIMITS;
   const { perMinute, burst, concurrent } = limits;
   const parts: string[] = [];
   if (perMinute !== null) {
@@ -114,7 +120,7 @@ const addCreate = command({
     option('--owner <text>', 'who answers for it'),
     option('--expires <when>', `${EXPIRES}365 days when not given`),
     option('--no-expiry', 'let it never end'),
-    option('--rate <limit>', 'its own rate limit, as 600/min; 0 for none'),
+    option('--rate <limit>', 'its own rate limit instead of the service’s, as 1200/min; 0 for none'),
     option('--burst <n>', 'requests at once within the rate; a tenth of it when not given'),
     option('--concurrency <n>', 'its own limit of requests at the same time; 0 for none'),
     by(),

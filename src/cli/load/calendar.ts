@@ -7,7 +7,7 @@ import type {
 import { EXIT } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { actorOf, by, command, json, option } from '../command.ts';
-import { countText, printLines, reportHeld } from '../output.ts';
+import { countText, printAll, printLines, reportHeld } from '../output.ts';
 import { errorLines, MEANINGS, section } from './report.ts';
 
 interface CalendarOptions {
@@ -15,6 +15,8 @@ interface CalendarOptions {
   readonly by?: string;
   readonly dryRun?: true;
   readonly quiet?: true;
+  /** Prints every entry of the preview. */
+  readonly all?: true;
   readonly json?: true;
 }
 
@@ -30,7 +32,7 @@ const daysOf = ({ days, workingDays }: HolidayList): string[] => [
 const rest = ({ from, until, source }: HolidayList): string => `${from} to ${until}, ${source}`;
 
 /** The difference of two lists, in days. */
-function listText(before: HolidayList | null, after: HolidayList): string {
+function listText(before: HolidayList | null, after: HolidayList, isWhole: boolean): string {
   if (before === null) return `${daysOf(after).length} days, ${rest(after)}`;
   const [were, are] = [daysOf(before), daysOf(after)];
   const changes = [
@@ -38,18 +40,19 @@ function listText(before: HolidayList | null, after: HolidayList): string {
     ...were.filter((each) => !are.includes(each)).map((each) => `- ${each}`),
     ...(rest(before) === rest(after) ? [] : [`${rest(before)} → ${rest(after)}`]),
   ];
-  const more = changes.length > 10 ? `, and ${changes.length - 10} more` : '';
-  return changes.slice(0, 10).join(', ') + more;
+  const shown = isWhole ? changes : changes.slice(0, 10);
+  const more = changes.length - shown.length;
+  return shown.join(', ') + (more > 0 ? `, and ${more} more` : '');
 }
 
 const definitionText = (value: CalendarDefinition | string | null): string =>
   value === null ? 'none' : typeof value === 'string' ? value : JSON.stringify(value);
 
 /** A change on one line. */
-function changeLine({ kind, name, before, after }: CalendarChange): string {
+function changeLine({ kind, name, before, after }: CalendarChange, isWhole: boolean): string {
   const sign = before === null ? 'new' : 'changed';
   if (after !== null && isList(after)) {
-    return `${sign} ${kind} ${name}: ${listText(before as HolidayList | null, after)}`;
+    return `${sign} ${kind} ${name}: ${listText(before as HolidayList | null, after, isWhole)}`;
   }
   const texts = [before, after] as (CalendarDefinition | string | null)[];
   const shown = before === null ? [texts[1] ?? null] : texts;
@@ -57,8 +60,8 @@ function changeLine({ kind, name, before, after }: CalendarChange): string {
 }
 
 /** The preview of a load of calendars as lines. */
-const calendarLines = ({ changes }: CalendarPreview): string[] =>
-  section('Calendars', changes, changeLine);
+const calendarLines = ({ changes }: CalendarPreview, isWhole: boolean): string[] =>
+  section('Calendars', changes, (change) => changeLine(change, isWhole), { isWhole });
 
 function printCalendar(report: CalendarReport): void {
   const { status, batch, revision, counts } = report;
@@ -88,6 +91,7 @@ export const addLoadCalendar = command({
     option('--reason <text>', 'why; kept with the load'),
     by(),
     option('--dry-run', 'only report the changes of the load'),
+    option('--all', 'show every change of the preview, not the first ten of each kind'),
     option('--quiet', 'print nothing but errors: for cron'),
     json(),
   ],
@@ -112,7 +116,7 @@ Examples:
           signal,
           onHeld: (holders) => (quiet ? undefined : reportHeld(holders)),
           onPreview(preview) {
-            if (!asJson && !quiet) printLines(...calendarLines(preview));
+            if (!asJson && !quiet) printAll(calendarLines(preview, options.all === true));
           },
         }),
       { quiet },

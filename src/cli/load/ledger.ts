@@ -2,7 +2,7 @@ import type { UndoneCalendar } from '../../ingest/ledger/calendars.ts';
 import type { BatchChange } from '../../ingest/ledger/history.ts';
 import type { DatedValue, UndoPreview, UndoReport } from '../../ingest/ledger/undo.ts';
 import { type Batch, readLog } from '../../ingest/load/batches.ts';
-import type { Values } from '../../ingest/staging/change-set.ts';
+import type { Listed, Values } from '../../ingest/staging/change-set.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import {
@@ -138,22 +138,24 @@ Examples:
 });
 
 /** The preview of an undo as lines. */
-function undoLines(preview: UndoPreview): string[] {
+function undoLines(preview: UndoPreview, isWhole: boolean): string[] {
   const price = ({ code, name }: { readonly code: string; readonly name: string }) =>
     `${code} "${name}"`;
   const calendar = ({ kind, name }: UndoneCalendar) => `${kind} ${name}`;
   const value = ({ values, ...each }: DatedValue) => changeText({ ...each, before: values });
+  const list = <T>(name: string, all: Listed<T>, line: (entry: T) => string): string[] =>
+    section(name, all, line, { isWhole });
   const lines = [
-    ...section('Prices removed', preview.removedPrices, price),
-    ...section('Prices restored', preview.restoredPrices, price),
-    ...section('Prices described as before', preview.changedPrices, price),
-    ...section('Names removed', preview.removedNames, ({ kind, name }) => `${kind} "${name}"`),
-    ...section('Calendars removed', preview.calendarsRemoved, calendar),
-    ...section('Calendars as before', preview.calendarsAsBefore, calendar),
-    ...section('Calendars restored', preview.calendarsRestored, calendar),
-    ...section('Values withdrawn', preview.withdrawn, value),
-    ...section('Values as before', preview.corrected, changeText),
-    ...section('Values restored', preview.restored, value),
+    ...list('Prices removed', preview.removedPrices, price),
+    ...list('Prices restored', preview.restoredPrices, price),
+    ...list('Prices described as before', preview.changedPrices, price),
+    ...list('Names removed', preview.removedNames, ({ kind, name }) => `${kind} "${name}"`),
+    ...list('Calendars removed', preview.calendarsRemoved, calendar),
+    ...list('Calendars as before', preview.calendarsAsBefore, calendar),
+    ...list('Calendars restored', preview.calendarsRestored, calendar),
+    ...list('Values withdrawn', preview.withdrawn, value),
+    ...list('Values as before', preview.corrected, changeText),
+    ...list('Values restored', preview.restored, value),
   ];
   return lines.length > 0 ? lines : ['The batch changed nothing.'];
 }
@@ -170,6 +172,8 @@ function printUndone(reports: readonly UndoReport[]): void {
 }
 
 interface UndoOptions extends TakingOptions {
+  /** Prints every entry of the preview. */
+  readonly all?: true;
   readonly samples?: true;
 }
 
@@ -186,6 +190,7 @@ export const addLoadUndo = command({
     required('--reason <text>', 'why; kept with the undo'),
     by(),
     option('--dry-run', 'only report the changes of the undo'),
+    option('--all', 'show every change of the preview, not the first ten of each kind'),
     json(),
   ],
   help: `
@@ -195,7 +200,7 @@ file that was undone can be loaded again. --samples takes back each batch of db 
 first; past revisions keep them.
 
 Examples:
-  ${PROGRAM} load undo 12 --reason "the file was a draft" --dry-run
+  ${PROGRAM} load undo 12 --reason "the file was a draft" --dry-run --all
   ${PROGRAM} load undo 12 --reason "the file was a draft"
   ${PROGRAM} load undo --samples --reason "real prices follow"`,
   async run(text: string | undefined, { samples, ...options }: UndoOptions) {
@@ -203,7 +208,9 @@ Examples:
       throw new UsageError('name the number of a batch, or take --samples');
     }
     const batch = text === undefined ? null : wholeOf('batch', text);
-    const request = takingRequest(options, undoLines);
+    const previewAll = options.all === true;
+    const lines = (preview: UndoPreview) => undoLines(preview, previewAll);
+    const request = { ...takingRequest(options, lines), previewAll };
     const { UndoRefusal, undo } = await import('../../ingest/ledger/undo.ts');
     try {
       const reports = await withDatabase(async ({ client, signal }) => {

@@ -20,7 +20,7 @@ import {
   required,
 } from '../command.ts';
 import { type Work, withDatabase } from '../database.ts';
-import { printLines, reportHeld } from '../output.ts';
+import { printAll, reportHeld } from '../output.ts';
 import { NO_PROGRESS, openProgress } from '../progress.ts';
 import { addLoadCalendar } from './calendar.ts';
 import { addLoadLog, addLoadShow, addLoadUndo } from './ledger.ts';
@@ -118,7 +118,7 @@ async function loadFiles(
           progress.end();
           const lines = asJson || quiet ? [] : previewLines(preview, request.previewAll);
           const heading = !isOne && lines.length > 0 ? [`${request.file}:`] : [];
-          printLines(...heading, ...lines);
+          printAll([...heading, ...lines]);
         },
       }).finally(() => progress.end());
       const named = { file: request.file, ...report };

@@ -5,7 +5,7 @@ import type { Listed, Values } from '../../ingest/staging/change-set.ts';
 import { UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import { actorOf } from '../command.ts';
-import { countText, printLines, reportHeld } from '../output.ts';
+import { countText, printAll, printLines, reportHeld } from '../output.ts';
 
 /** Printed entries of each list without --all. */
 const SHOWN_MAX = 10;
@@ -33,8 +33,6 @@ interface SectionOptions {
   readonly count?: string;
   /** True to print every entry. */
   readonly isWhole?: boolean;
-  /** The option that prints every entry. */
-  readonly option?: '--all' | '--json';
 }
 
 /** A section of a preview: a heading with the total, and the first entries or all of them. */
@@ -42,12 +40,12 @@ export function section<T>(
   name: string,
   { total, shown: all }: Listed<T>,
   line: (entry: T) => string,
-  { count = countText(total), isWhole = false, option = '--json' }: SectionOptions = {},
+  { count = countText(total), isWhole = false }: SectionOptions = {},
 ): string[] {
   if (total === 0) return [];
   const shown = isWhole ? all : all.slice(0, SHOWN_MAX);
   const more = total - shown.length;
-  const rest = more > 0 ? [`  and ${countText(more)} more; ${option} shows them`] : [];
+  const rest = more > 0 ? [`  and ${countText(more)} more; --all shows them`] : [];
   return [`${name}: ${count}`, ...shown.map((entry) => `  ${line(entry)}`), ...rest];
 }
 
@@ -62,7 +60,7 @@ export function previewLines(preview: LoadPreview, isWhole = false): string[] {
   const currencies = { total: newCurrencies.length, shown: newCurrencies };
   const codes = `${countText(newValues.total)} ${newValues.total === 1 ? 'code' : 'codes'}`;
   const list = <T>(name: string, all: Listed<T>, line: (entry: T) => string): string[] =>
-    section(name, all, line, { isWhole, option: '--all' });
+    section(name, all, line, { isWhole });
   return [
     ...list('New prices', preview.newPrices, ({ code, name }) => `${code} ${text(name)}`),
     ...list(
@@ -77,7 +75,7 @@ export function previewLines(preview: LoadPreview, isWhole = false): string[] {
       newValues,
       ({ code, values, from, to }) =>
         `${code} ${countText(values)}, ${from === to ? from : `${from} to ${to}`}`,
-      { count: `${countText(newValues.values)}, of ${codes}`, isWhole, option: '--all' },
+      { count: `${countText(newValues.values)}, of ${codes}`, isWhole },
     ),
     ...list('Published again after they were withdrawn', preview.again, changeText),
     ...list('Corrections', preview.corrections, changeText),
@@ -218,7 +216,7 @@ export function takingRequest<Preview>(
   const reason = text.trim();
   if (reason === '') throw new UsageError('--reason has to say why');
   const onPreview = (preview: Preview): void => {
-    if (!json) printLines(...linesOf(preview));
+    if (!json) printAll(linesOf(preview));
   };
   return { actor: actorOf({ by }), reason, dryRun, onPreview, onHeld: reportHeld };
 }

@@ -64,7 +64,7 @@ export const addWithdraw = command({
   ],
   help: `
 All points that are named are withdrawn, in one transaction and one revision, or none of them (exit
-code 3): a code or a day that has no value is refused. The points are reported first. The withdrawal
+code 3): a code or a day that has no value is refused. Every point is reported first. The withdrawal
 is a batch of the ledger; load undo brings the points back.
 
 Examples:
@@ -73,7 +73,8 @@ Examples:
   ${PROGRAM} withdraw --file points.csv --reason "published by mistake"`,
   async run(code: string | undefined, options: WithdrawOptions) {
     const selection = selectionOf(code, options);
-    const lines = (points: WithdrawnPoints) => section('Withdrawn', points, changeText);
+    const lines = (points: WithdrawnPoints) =>
+      section('Withdrawn', points, changeText, { isWhole: true });
     const { withDatabase } = await import('../database.ts');
     const { withdraw } = await import('../../ingest/ledger/withdraw.ts');
     const request = { selection, ...takingRequest(options, lines) };

@@ -264,6 +264,7 @@ export const calendarExamples: Readonly<Record<string, unknown>> = {
 
 export const healthExample = {
   status: 'ok',
+  reasons: [],
   version: '1.0.0',
   time: '2026-07-01T06:31:02.114Z',
   checks: {
@@ -279,6 +280,7 @@ export const healthExample = {
 export const unavailableExample = {
   ...healthExample,
   status: 'unavailable',
+  reasons: ['The database cannot be used; the log of the service says why'],
   checks: {
     database: 'unavailable',
     schema: 'unknown',

@@ -300,6 +300,9 @@ export const MarketList = open({ data: Type.Array(ref(MarketSummary)) }, { $id: 
 export const Health = open(
   {
     status: word(['ok', 'degraded', 'unavailable']),
+    reasons: Type.Array(Type.String(), {
+      description: 'Why the status is not `ok`, and what the operator has to do; empty if it is',
+    }),
     version: Type.String({ description: 'Version of the service' }),
     time: Instant('Clock of the service'),
     checks: open({

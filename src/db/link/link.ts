@@ -7,6 +7,7 @@ import {
   isServerError,
   isTransient,
   unavailable,
+  withOneAnswered,
 } from '../failures.ts';
 import { checkRevision, type NewestRevision, NoEpochError } from '../newest-revision.ts';
 import { isAfter } from '../revisions.ts';
@@ -463,18 +464,26 @@ export class Link {
     return client;
   }
 
-  /** Connects and checks the status. @throws AnswerTimeout, and the errors of the server */
+  /**
+   * Connects and checks the status.
+   * @throws AnswerTimeout, TooFewConnections, and the errors of the server
+   */
   async #connect(): Promise<Session> {
     const [watcher, checker] = [this.#open(), this.#open()];
+    let connected = 0;
+    const connect = async (client: SocketClient): Promise<void> => {
+      await client.connect();
+      connected += 1;
+    };
     const first = async (): Promise<ReplicationStatus> => {
-      await Promise.all([watcher.connect(), checker.connect()]);
+      await Promise.all([connect(watcher), connect(checker)]);
       return this.#monitor.check(watcher);
     };
     try {
       return { watcher, checker, status: await this.#awaitAnswer(first()) };
     } catch (error) {
       close({ watcher, checker });
-      throw error;
+      throw connected === 1 ? withOneAnswered(error) : error;
     }
   }
 

@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Health as HealthSchema, Live, ref } from '../../contract/schemas/components.ts';
 import type { Client } from '../../db/client.ts';
-import type { DatabaseHealth } from '../../db/health.ts';
+import { type DatabaseHealth, NO_PRICES } from '../../db/health.ts';
 import type { MinRevisionCheck } from '../../db/min-revision.ts';
 import { retryAfter } from '../../errors.ts';
 import { dayAfter } from '../../std/days.ts';
+import { PROGRAM } from '../../std/program.ts';
 import { healthOperation, liveOperation, readyOperation } from './operations.ts';
 
 const newestOf = (all: Iterable<string>): string | null => {
@@ -36,20 +37,41 @@ function areRatesStale(
   return newest < dayAfter(new Date(nowMs).toISOString().slice(0, 10), -RATE_AGE_DAYS_MAX);
 }
 
+/** Why the database cannot be used, and what the operator has to do; null if it can. */
+function databaseReason({ database, schema }: DatabaseHealth): string | null {
+  if (database !== 'ok') return 'The database cannot be used; the log of the service says why';
+  if (schema === 'ok') return null;
+  return `The database lacks the schema of this version; run: ${PROGRAM} db migrate`;
+}
+
+/** The state of the exchange rates, with what the operator has to do if they are not usable. */
+function ratesOf(about: About, seen: DatabaseHealth, nowMs: number) {
+  const { rateSource } = about;
+  if (seen.rateSources === null) return { rates: 'unknown', reason: null };
+  if (!seen.rateSources.includes(rateSource)) {
+    const reason = `FX_SOURCE: there is no source of exchange rates ${rateSource}; load its rates`;
+    return { rates: 'unknown_source', reason };
+  }
+  if (!areRatesStale(about, seen, nowMs)) return { rates: 'ok', reason: null };
+  const newest = seen.rateDays.get(rateSource);
+  const reason =
+    `The newest exchange rate of ${rateSource} is of ${newest}, too old for a price of ` +
+    'today; load newer rates';
+  return { rates: 'stale', reason };
+}
+
 const bodyOf = (about: About, seen: DatabaseHealth, behindMs: number | null, nowMs: number) => {
-  const { version, rateSource } = about;
-  const isWell = seen.database === 'ok' && seen.schema === 'ok';
-  const { database, schema, rateSources } = seen;
+  const { version } = about;
+  const { database, schema } = seen;
+  const fault = databaseReason(seen);
   const latestPublishedAt = newestOf(seen.publishedAt.values());
-  const isKnown = rateSources?.includes(rateSource);
-  const known = areRatesStale(about, seen, nowMs) ? 'stale' : 'ok';
-  const rates = isKnown === undefined ? 'unknown' : isKnown ? known : 'unknown_source';
-  // Without a published value or usable rates, the service is degraded.
-  const isWhole = latestPublishedAt !== null && rates === 'ok';
-  const status = !isWell ? 'unavailable' : isWhole ? 'ok' : 'degraded';
+  const { rates, reason } = ratesOf(about, seen, nowMs);
+  const lacks = [latestPublishedAt === null ? NO_PRICES : null, reason];
+  const reasons = fault === null ? lacks.filter((each) => each !== null) : [fault];
+  const status = fault !== null ? 'unavailable' : reasons.length === 0 ? 'ok' : 'degraded';
   const behindSince = behindMs === null ? null : new Date(Date.now() - behindMs).toISOString();
   const checks = { database, schema, rates, behindSince, data: { latestPublishedAt } };
-  return { status, version, time: new Date().toISOString(), checks };
+  return { status, reasons, version, time: new Date().toISOString(), checks };
 };
 
 type HealthBody = ReturnType<typeof bodyOf>;
@@ -58,7 +80,15 @@ type HealthBody = ReturnType<typeof bodyOf>;
 const stopping = (body: HealthBody) => ({
   ...body,
   status: 'unavailable',
+  reasons: [...body.reasons, 'The service is stopping'],
   checks: { ...body.checks, service: 'shutting_down' },
+});
+
+/** Readiness of a node whose standby lacks commits. */
+const behind = (body: HealthBody) => ({
+  ...body,
+  status: 'unavailable',
+  reasons: [...body.reasons, 'The standby of this node is behind its primary'],
 });
 
 /** True if a balancer asks for nodes that are behind as well, because no other node is ready. */
@@ -91,7 +121,7 @@ export function healthRoutes(
       : app.isStopping
         ? stopping(body)
         : isBehind
-          ? { ...body, status: 'unavailable' }
+          ? behind(body)
           : body;
     reply.header('cache-control', 'no-store');
     if (seen.status !== 'unavailable') return seen;

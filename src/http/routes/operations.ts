@@ -195,8 +195,8 @@ export const healthOperation = (operationId: string, summary: string): Operation
     summary,
     paragraphs([
       'The health of the service, its version, and the time of the newest publication.',
-      '`degraded` means that the service has no prices, or not the configured source of exchange',
-      'rates: it then converts no currency.',
+      '`degraded` means that the service has no prices, or no usable exchange rates of the',
+      'configured source; `reasons` says which.',
     ]),
   );
 

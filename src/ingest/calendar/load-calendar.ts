@@ -22,7 +22,7 @@ import type { ChangeRequest, LoadReport } from '../load/request.ts';
 import { type LoadProblem, problemOf } from '../records/load-error.ts';
 import { Problems } from '../records/problems.ts';
 import { openSource, type SourceFile } from '../records/source-file.ts';
-import { type Listed, PREVIEW_MAX } from '../staging/change-set.ts';
+import type { Listed } from '../staging/change-set.ts';
 import { type PlacedCalendarFile, readCalendarFile } from './calendar-file.ts';
 
 /*
@@ -75,7 +75,7 @@ const previewOf = ({
     ...calendars.map((each) => ({ kind: 'calendar' as const, ...each })),
     ...prices.map(({ priceId: _, ...each }) => ({ kind: 'price' as const, ...each })),
   ];
-  return { changes: { total: all.length, shown: all.slice(0, PREVIEW_MAX) }, unchanged };
+  return { changes: { total: all.length, shown: all }, unchanged };
 };
 
 /** Most unknown codes with suggestions: each is compared with the codes of all prices. */

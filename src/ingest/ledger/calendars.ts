@@ -160,16 +160,21 @@ export interface UndoneCalendars {
   readonly calendarsRestored: Listed<UndoneCalendar>;
 }
 
-/** @param revision null if the batch changed nothing */
+/**
+ * @param revision null if the batch changed nothing
+ * @param most null for all rows
+ */
 export async function previewCalendars(
   trx: Trx,
   revision: string | null,
+  most: number | null,
 ): Promise<UndoneCalendars> {
   const of = (condition: RawBuilder<unknown>): Promise<Listed<UndoneCalendar>> =>
     firstOf(
       trx,
       sql<UndoneCalendar>`
         select kind, name from (${calendarsIn(revision ?? '0')}) as changes where ${condition}`,
+      most,
     );
   return {
     calendarsRemoved: await of(sql`before is null`),

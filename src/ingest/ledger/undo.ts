@@ -13,6 +13,7 @@ import {
   firstOf,
   type Listed,
   listChanges,
+  PREVIEW_MAX,
   type RowMetadata,
   type ValueChange,
   type Values,
@@ -59,6 +60,8 @@ export interface UndoRequest extends ChangeRequest<UndoPreview> {
   readonly batch: number;
   /** Later batches that are undone before this one, for a dry run of several undos. */
   readonly after?: readonly number[];
+  /** True for a preview with all entries of its lists, however many. */
+  readonly previewAll?: boolean;
 }
 
 /** Result of an undo. */
@@ -139,10 +142,15 @@ async function checkLater(
 /**
  * Collects the changes that the undo of a revision will make; its values are staged.
  * @param revision null if the batch changed nothing
+ * @param most null for all entries of each list
  */
-async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPreview> {
+async function previewUndo(
+  trx: Trx,
+  revision: string | null,
+  most: number | null,
+): Promise<UndoPreview> {
   const dated = async (state: 'gone' | 'new'): Promise<Listed<DatedValue>> => {
-    const { total, shown } = await listChanges(trx, state);
+    const { total, shown } = await listChanges(trx, state, most);
     const values = shown.map(({ code, date, before, after }) => ({
       code,
       date,
@@ -151,7 +159,7 @@ async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPrevi
     return { total, shown: values };
   };
   const prices = (query: RawBuilder<unknown>) =>
-    firstOf(trx, sql<NamedPrice>`select h.code, h.name ${query}`);
+    firstOf(trx, sql<NamedPrice>`select h.code, h.name ${query}`, most);
   return {
     removedPrices: await prices(
       sql`from price h where h.id in (select prices_made_in(${revision}::bigint))`,
@@ -162,11 +170,12 @@ async function previewUndo(trx: Trx, revision: string | null): Promise<UndoPrevi
       trx,
       sql<{ kind: string; name: string }>`
         select kind, name from names_made_in(${revision}::bigint)`,
+      most,
     ),
     withdrawn: await dated('gone'),
-    corrected: await listChanges(trx, 'changed'),
+    corrected: await listChanges(trx, 'changed', most),
     restored: await dated('new'),
-    ...(await previewCalendars(trx, revision)),
+    ...(await previewCalendars(trx, revision, most)),
   };
 }
 
@@ -211,7 +220,7 @@ async function undoIn(trx: Trx, request: UndoRequest): Promise<UndoReport> {
   await sql.raw(STAGING_TABLES).execute(trx);
   if (number !== null) await stageUndone(trx, number);
   await checkLater(trx, batch, number, request.after ?? []);
-  const preview = await previewUndo(trx, number);
+  const preview = await previewUndo(trx, number, request.previewAll ? null : PREVIEW_MAX);
   await request.onPreview?.(preview);
   const common = { undoes: batch.batch, preview };
   if (dryRun) return { status: 'previewed', batch: null, revision: null, ...common };

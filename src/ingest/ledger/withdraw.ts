@@ -188,7 +188,7 @@ async function classifyWithdrawal(
     await rejectMissing(context);
   }
   if (problems.refuses) throw new LoadRefused(load);
-  const { total, shown } = await listChanges(trx, 'gone');
+  const { total, shown } = await listChanges(trx, 'gone', null);
   if (total === 0) {
     problems.refuse(problemOf('empty_file', 'The file names no points', {}));
     throw new LoadRefused(load);

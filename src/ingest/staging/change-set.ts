@@ -45,7 +45,7 @@ export interface ValueChange {
 export async function firstOf<T extends object>(
   trx: Trx,
   query: RawBuilder<T>,
-  most: number | null = PREVIEW_MAX,
+  most: number | null,
 ): Promise<Listed<T>> {
   const { rows } = await sql<T & { total?: number }>`
     select *, (count(*) over ())::float8 as total from (${query}) as found
@@ -100,7 +100,7 @@ type ChangeState =
 export async function listChanges(
   trx: Trx,
   state: Extract<ChangeState, 'new' | 'changed' | 'gone'>,
-  most: number | null = PREVIEW_MAX,
+  most: number | null,
 ): Promise<Listed<ValueChange>> {
   const { total, shown } = await firstOf(
     trx,

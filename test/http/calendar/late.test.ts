@@ -95,5 +95,7 @@ t.test('health is degraded when the newest rate is too old for a price of today'
   const health = async () => (await service.request({ method: 'GET', url: '/health' })).json;
   t.match(await health(), { status: 'ok', checks: { rates: 'ok' } });
   nowMs += 1_000;
-  t.match(await health(), { status: 'degraded', checks: { rates: 'stale' } });
+  const stale = await health();
+  t.match(stale, { status: 'degraded', checks: { rates: 'stale' } });
+  t.match(stale.reasons, [/^The newest exchange rate of ECB is of 2025-12-12, too old /]);
 });

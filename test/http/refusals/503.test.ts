@@ -45,8 +45,8 @@ async function healthSays(
   for (const url of ['/health', '/v3/prices/health', '/ready']) {
     const { status, json, headers } = await get(service, url);
     t.equal(status, 503, url);
-    t.match(json, { status: 'unavailable', checks }, url);
-    t.same(Object.keys(json), ['status', 'version', 'time', 'checks']);
+    t.match(json, { status: 'unavailable', checks, reasons: [/^The database /] }, url);
+    t.same(Object.keys(json), ['status', 'reasons', 'version', 'time', 'checks']);
     t.match(headers['content-type'], 'application/json');
     t.match(headers['retry-after'], /^\d+$/);
     t.equal(headers['cache-control'], 'no-store');

@@ -75,3 +75,25 @@ t.test('the command prints what it undoes, and the conflicts', async (t) => {
   const listed = await prices(t, { DATABASE_URL }, 'load', 'log', '--limit', '2');
   t.match(listed.stdout, /\n +4 .* undo +3 \(csv file\) .* undoes 3 .*\n +3 .* undone by 4 /);
 });
+
+t.test('a person sees every change of an undo and of a withdrawal before it is made', async (t) => {
+  const { client, url: DATABASE_URL } = await loadingDatabase(t);
+  await describePrices(client, 'A');
+  const days = Array.from({ length: 1_200 }, (_, at) =>
+    new Date(Date.UTC(2020, 0, 1 + at)).toISOString().slice(0, 10),
+  );
+  const of = (mid: string): string => points(...days.map((day) => `A,${day},,${mid},,`));
+  await loadText(t, client, 'csv', of('10'));
+  const { batch } = await loadText(t, client, 'csv', of('11'), CORRECTING);
+  const run = (...args: string[]) =>
+    prices(t, { DATABASE_URL }, ...args, '--reason', 'draft', '--dry-run');
+  const undo = ['load', 'undo', String(batch)];
+  const count = (text: string, line: RegExp) => text.match(line)?.length ?? 0;
+  const first = await run(...undo);
+  t.equal(count(first.stdout, / 11 → 10$/gm), 10);
+  t.match(first.stdout, '  and 1,190 more; --all shows them\n');
+  t.equal(count((await run(...undo, '--all')).stdout, / 11 → 10$/gm), 1_200);
+  const { preview } = JSON.parse((await run(...undo, '--all', '--json')).stdout);
+  t.equal(preview.corrected.shown.length, 1_200);
+  t.equal(count((await run('withdraw', 'A', '--all')).stdout, /^ {2}A .* 11$/gm), 1_200);
+});

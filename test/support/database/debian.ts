@@ -67,7 +67,10 @@ async function accountFolder(test: Test) {
   return { path, own, options: { env: environment(), ...accountOptions(account) } };
 }
 
-/** Starts PostgreSQL 15 in a folder of its own. @returns the address of its database `postgres` */
+/**
+ * Starts PostgreSQL 15 in a folder of its own, which also has its socket.
+ * @returns the address of its database `postgres`
+ */
 export async function debianServer(
   test: Test,
   settings: Readonly<Record<string, string>> = {},
@@ -118,16 +121,22 @@ async function started(program: ChildProcess, text: RegExp): Promise<void> {
   });
 }
 
-/** Starts PgBouncer before a server, for the accounts of a list. @returns its address */
+/**
+ * Starts PgBouncer before a server, for the accounts of a list.
+ * @param settings further ones of PgBouncer
+ * @returns its address
+ */
 export async function pooled(
   test: Test,
   url: string,
   mode: 'session' | 'transaction',
   accounts: Readonly<Record<string, string>>,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const { path, own, options } = await accountFolder(test);
   const { hostname, port: server } = new URL(url);
   const port = await freePort();
+  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`);
   const users = Object.entries(accounts).map(([name, password]) => `"${name}" "${password}"\n`);
   const file = async (name: string, text: string): Promise<string> => {
     await writeFile(join(path, name), text, { mode: 0o600 });
@@ -145,7 +154,7 @@ unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = ${await file('users.txt', users.join(''))}
 pool_mode = ${mode}
-`,
+${lines.join('')}`,
   );
   const program = spawn(PGBOUNCER ?? '', [ini], { ...options, cwd: path, stdio: 'pipe' });
   test.teardown(() => stop(program, 'SIGKILL'));
