@@ -178,7 +178,9 @@ export class Reads {
       if (!isTransient(error) || isServerError(error)) throw error;
       await untilAborted(link.recheck(), signal);
       const isSame = link.state === 'up' && link.epoch === epoch;
-      throw isSame ? withOneAnswered(error) : new Interruption('the database was interrupted', { cause: error });
+      throw isSame
+        ? withOneAnswered(error)
+        : new Interruption('the database was interrupted', { cause: error });
     } finally {
       release();
     }

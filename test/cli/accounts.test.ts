@@ -32,5 +32,6 @@ t.test('a command with the account of another task says which account to use', a
   };
   const reader = await prices(t, { DATABASE_URL: database.urlOf('reader') }, 'load', 'log');
   t.match(reader, { code: 1, stderr: /does not see it, as prices_reader/ });
-  for (let at = 0; at < cases.length; at += 2) await Promise.all(cases.slice(at, at + 2).map(check));
+  for (let at = 0; at < cases.length; at += 2)
+    await Promise.all(cases.slice(at, at + 2).map(check));
 });

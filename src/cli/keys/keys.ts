@@ -32,8 +32,7 @@ import {
 
 /** The command does not know the settings of the service, which runs elsewhere. */
 const SERVICE_LIMITS =
-  `those of the service (RATE_PER_MINUTE, ${SETTINGS.RATE_PER_MINUTE.default} ` +
-  'when not set)';
+  `those of the service (RATE_PER_MINUTE, ${SETTINGS.RATE_PER_MINUTE.default} ` + 'when not set)';
 
 function limitsText(limits: KeyLimits | null): string {
   if (limits === null) return SERVICE_LIMITS;
@@ -120,7 +119,10 @@ const addCreate = command({
     option('--owner <text>', 'who answers for it'),
     option('--expires <when>', `${EXPIRES}365 days when not given`),
     option('--no-expiry', 'let it never end'),
-    option('--rate <limit>', 'its own rate limit instead of the service’s, as 1200/min; 0 for none'),
+    option(
+      '--rate <limit>',
+      'its own rate limit instead of the service’s, as 1200/min; 0 for none',
+    ),
     option('--burst <n>', 'requests at once within the rate; a tenth of it when not given'),
     option('--concurrency <n>', 'its own limit of requests at the same time; 0 for none'),
     by(),
