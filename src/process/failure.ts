@@ -26,6 +26,11 @@ const HINTS: readonly (readonly [message: RegExp, hint: string])[] = [
   ],
   [/too many (clients|connections)|no more connections allowed/, CONNECTIONS_NEEDED],
   [/no encryption/, 'the server wants TLS: add sslmode=verify-full to the address'],
+  [
+    /does not support SSL/,
+    'sslmode or sslrootcert of the address, PGSSLMODE or PGSSLROOTCERT asks for TLS: turn it on ' +
+      'at the server or pooler, or on the same machine add sslmode=disable to the address',
+  ],
 ];
 
 /** The reason of a failed login, with a hint. */

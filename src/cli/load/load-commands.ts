@@ -7,7 +7,8 @@ import {
 } from '../../ingest/formats/formats.ts';
 import { load } from '../../ingest/load/load.ts';
 import type { LoadReport, LoadRequest } from '../../ingest/load/request.ts';
-import { EXIT, UsageError } from '../../std/base-errors.ts';
+import { sentenceOf } from '../../process/failure.ts';
+import { EXIT, ExpectedError, UsageError } from '../../std/base-errors.ts';
 import { PROGRAM } from '../../std/program.ts';
 import {
   actorOf,
@@ -84,6 +85,24 @@ function printFile(report: Named, options: LoadOptions, isOneOfSeveral: boolean)
   else if (report.status === 'refused') printProblems(report);
 }
 
+/** Files of a command that could not be read. The others were loaded. */
+class UnreadableFiles extends ExpectedError {
+  override readonly name = 'UnreadableFiles';
+  override readonly exitCode = EXIT.failed;
+  override readonly lines: readonly string[];
+
+  constructor(lines: readonly string[]) {
+    super(lines.join('; '));
+    this.lines = lines;
+  }
+}
+
+/** True if the file itself cannot be read: it is missing, or not permitted. */
+const isUnreadable = (error: unknown, file: string): boolean => {
+  const { path, code } = error as { readonly path?: unknown; readonly code?: unknown };
+  return path === file && ['ENOENT', 'EACCES'].includes(String(code));
+};
+
 /** Loads files one after another, each as its own batch, and prints each report. */
 async function loadFiles(
   requests: readonly CommandRequest[],
@@ -93,6 +112,7 @@ async function loadFiles(
   const asJson = options.json === true;
   const isOne = requests.length === 1;
   const reports: Named[] = [];
+  const unreadable: string[] = [];
   const answerOf = (): CommandResult => ({
     data: isOne ? reports[0] : reports,
     print: () => (quiet ? undefined : printRefused(reports)),
@@ -102,32 +122,41 @@ async function loadFiles(
         ? EXIT.rejects
         : EXIT.ok,
   });
-  const loadAll = async ({ client, config, signal }: Work): Promise<void> => {
+  const loadOne = async ({ client, config, signal }: Work, request: CommandRequest) => {
+    const progress = quiet || fetch ? NO_PROGRESS : openProgress();
+    const report = await load(client, {
+      ...request,
+      jumpFactor: config.LOAD_JUMP_FACTOR,
+      signal,
+      onProgress: progress.update,
+      onHeld(holders) {
+        progress.end();
+        if (!quiet) reportHeld(holders);
+      },
+      onPreview(preview) {
+        progress.end();
+        const lines = asJson || quiet ? [] : previewLines(preview, request.previewAll);
+        const heading = !isOne && lines.length > 0 ? [`${request.file}:`] : [];
+        printAll([...heading, ...lines]);
+      },
+    }).finally(() => progress.end());
+    const named = { file: request.file, ...report };
+    reports.push(named);
+    printFile(named, options, !isOne);
+  };
+  const loadAll = async (work: Work): Promise<void> => {
     for (const request of requests) {
-      const progress = quiet || fetch ? NO_PROGRESS : openProgress();
-      const report = await load(client, {
-        ...request,
-        jumpFactor: config.LOAD_JUMP_FACTOR,
-        signal,
-        onProgress: progress.update,
-        onHeld(holders) {
-          progress.end();
-          if (!quiet) reportHeld(holders);
-        },
-        onPreview(preview) {
-          progress.end();
-          const lines = asJson || quiet ? [] : previewLines(preview, request.previewAll);
-          const heading = !isOne && lines.length > 0 ? [`${request.file}:`] : [];
-          printAll([...heading, ...lines]);
-        },
-      }).finally(() => progress.end());
-      const named = { file: request.file, ...report };
-      reports.push(named);
-      printFile(named, options, !isOne);
+      await loadOne(work, request).catch((error: unknown) => {
+        const isLast = !isUnreadable(error, request.file);
+        if (isLast && unreadable.length === 0) throw error;
+        unreadable.push(sentenceOf(error));
+        if (isLast) throw new UnreadableFiles(unreadable);
+      });
     }
+    if (unreadable.length > 0) throw new UnreadableFiles(unreadable);
   };
   await withDatabase(loadAll, { quiet: quiet || fetch }).catch((error: unknown) => {
-    // Earlier files stay loaded when a later one cannot be read, so their reports are printed.
+    // Other files stay loaded when one cannot be read, so their reports are printed.
     if (reports.length > 0) printAnswer(answerOf(), asJson);
     throw error;
   });

@@ -50,6 +50,13 @@ t.test('each file is reported under its name, and the report is what happened', 
     ].join('\n'),
   });
 
+  const late = await fileOf('late.csv', ...values(1912, 1));
+  const absent = join(folder.path, 'absent.csv');
+  const part = await prices(t, { DATABASE_URL }, 'load', 'csv', absent, late);
+  t.equal(part.code, 1);
+  t.match(part.stdout, `${late}: Loaded (`, 'a missing file keeps no other one from being loaded');
+  t.match(part.stderr, `commodity-prices: cannot use ${absent}: there is no such file (ENOENT)\n`);
+
   const same = await fileOf('same.csv', ...values(1900, 1));
   t.match(await load('csv', same, '--dry-run'), {
     code: 0,
