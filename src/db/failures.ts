@@ -80,7 +80,7 @@ export function isTransient(error: unknown): boolean {
   return typeof message === 'string' && CONNECTION_LOST.test(message);
 }
 
-/** The server, or a pooler before it, has no connection left, although it answers on another one. */
+/** The server or a pooler has no connection left, although it answers on another one. */
 export class TooFewConnections extends Error {
   override readonly name = 'TooFewConnections';
   /** That of PostgreSQL for the same reason. */

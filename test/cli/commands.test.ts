@@ -132,6 +132,19 @@ t.test('keys are made, listed, shown and revoked', async (t) => {
   t.match(forPeople.stdout, /expires +never[\s\S]*\ncps_live_\w+\n/);
 });
 
+t.test('a new database of another encoding than UTF-8 is not migrated', async (t) => {
+  const { url } = await seededDatabase(t);
+  const name = `${new URL(url).pathname.slice(1)}_ascii`;
+  const locale = `encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'`;
+  await administer(url, `create database "${name}" template template0 ${locale}`);
+  t.teardown(() => administer(url, `drop database "${name}" with (force)`));
+  const migrated = await prices(t, { DATABASE_URL: siblingUrl(url, name) }, 'db', 'migrate');
+  t.match(migrated, {
+    code: 2,
+    stderr: /the encoding SQL_ASCII, and needs UTF8; .*--encoding=UTF8/,
+  });
+});
+
 t.test('a database without the schema is migrated by command only', async (t) => {
   const { url } = await seededDatabase(t);
   const name = `${new URL(url).pathname.slice(1)}_bare`;

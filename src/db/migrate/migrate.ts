@@ -148,19 +148,44 @@ async function requireSchemaRight(
   );
 }
 
+/** A new database cannot hold every text. */
+class EncodingError extends ExpectedError {
+  override readonly name = 'EncodingError';
+  override readonly exitCode = EXIT.usage;
+}
+
+/**
+ * Requires UTF-8, because names are Chinese too. Servers that were made without a locale have
+ * SQL_ASCII.
+ * @throws EncodingError
+ */
+async function requireUtf8(db: Kysely<Database>): Promise<void> {
+  const { rows } = await sql<{ encoding: string }>`
+    select current_setting('server_encoding') as encoding`.execute(db);
+  const encoding = rows[0]?.encoding ?? '';
+  if (encoding === 'UTF8') return;
+  throw new EncodingError(
+    `DATABASE_URL: the database has the encoding ${encoding}, and needs UTF8; nothing was ` +
+      'changed: make it again by createdb --template=template0 --encoding=UTF8 <name>',
+  );
+}
+
 /**
  * Runs the pending migrations, one transaction each, and renews the rights of the accounts. Does
  * not block readers: it waits for a table lock only briefly, and retries. An interrupted run is
  * completed by the next one. A database that a newer version has migrated is not changed.
  * @returns the names of the migrations that it ran
  * @throws MigrationDriftError if a file has changed, LockedOutError if a table stays locked,
- *   MissingRightError before the first migration if the account may not make the schema of one
+ *   EncodingError for a new database, MissingRightError before the first migration if the account may not make the schema of one
  */
 export async function migrateUp(
   db: Kysely<Database>,
   { folder = FOLDER, until, ...waitOptions }: MigrateOptions = {},
 ): Promise<string[]> {
   const files = await readMigrations(folder);
+  const { rows } = await sql<{ isNew: boolean }>`
+    select to_regclass('public.kysely_migration') is null as "isNew"`.execute(db);
+  if (rows[0]?.isNew) await requireUtf8(db);
   return withMigrationLock(
     db,
     async (session) => {
