@@ -30,8 +30,10 @@ import {
  * their options.
  */
 
+const { default: DEFAULT_RATE } = SETTINGS.RATE_PER_MINUTE;
+
 /** The command does not know the settings of the service, which runs elsewhere. */
-const SERVICE_LIMITS = `those of the service (RATE_PER_MINUTE, ${SETTINGS.RATE_PER_MINUTE.default} when not set)`;
+const SERVICE_LIMITS = `those of the service (RATE_PER_MINUTE, ${DEFAULT_RATE} when not set)`;
 
 function limitsText(limits: KeyLimits | null): string {
   if (limits === null) return SERVICE_LIMITS;

@@ -176,7 +176,8 @@ async function requireUtf8(db: Kysely<Database>): Promise<void> {
  * completed by the next one. A database that a newer version has migrated is not changed.
  * @returns the names of the migrations that it ran
  * @throws MigrationDriftError if a file has changed, LockedOutError if a table stays locked,
- *   EncodingError for a new database, MissingRightError before the first migration if the account may not make the schema of one
+ *   EncodingError for a new database, MissingRightError before the first migration if the account
+ *   may not make the schema of one
  */
 export async function migrateUp(
   db: Kysely<Database>,
