@@ -2040,6 +2040,8 @@ export interface components {
                 readonly count: number;
                 /** @description Number of prices that match */
                 readonly total: number;
+                /** @description True if nothing matches the text as written, but something similar */
+                readonly approximate: boolean;
                 /** @description Alternative search texts, if nothing matches the text as written */
                 readonly suggestions: readonly string[];
             };
@@ -5467,6 +5469,7 @@ export interface operations {
                      *         "asOf": "2026-07-01T06:30:00.114806Z",
                      *         "count": 1,
                      *         "total": 1,
+                     *         "approximate": false,
                      *         "suggestions": []
                      *       },
                      *       "data": [

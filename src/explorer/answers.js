@@ -51,7 +51,7 @@ export async function seriesOf(view, signal) {
   });
   const { comparing, earlier } = await comparison;
   for (const entry of entries) {
-    entry.before = earlier.find(isOfEntry(entry))?.record.series ?? [];
+    entry.before = earlier.find(isOfEntry(entry)) ?? null;
   }
   return { answers, entries, comparing };
 }

@@ -125,6 +125,7 @@ async function inTurn(task) {
 
 const pause = (seconds, signal) =>
   new Promise((done, fail) => {
+    signal?.throwIfAborted();
     const timer = setTimeout(done, seconds * 1_000);
     signal?.addEventListener('abort', () => {
       clearTimeout(timer);

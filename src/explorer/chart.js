@@ -29,15 +29,18 @@ const daysOf = (lines) =>
 
 /**
  * Values of a line by the days of the chart. A gap is null from the point before it to the point
- * after it, also on the days of other lines; otherwise uPlot would bridge a part of the gap.
- * Elsewhere the days of other lines are undefined, and uPlot draws the line across them.
+ * after it, also on the days of other lines; otherwise uPlot would bridge a part of the gap. A point
+ * without a value is a gap too. Elsewhere the days of other lines are undefined, and uPlot draws the
+ * line across them.
  */
 function aligned({ days, missing }, values, places) {
   const all = new Array(places.size).fill(undefined);
   for (let at = 0; at < days.length; at += 1) all[places.get(days[at])] = values[at];
-  for (const day of missing) {
+  const holes = days.filter((_day, at) => values[at] === null);
+  for (const day of [...missing, ...holes]) {
     const place = places.get(day);
-    for (let at = place; at >= 0 && all[at] === undefined; at -= 1) all[at] = null;
+    all[place] ??= null;
+    for (let at = place - 1; at >= 0 && all[at] === undefined; at -= 1) all[at] = null;
     for (let at = place + 1; at < all.length && all[at] === undefined; at += 1) all[at] = null;
   }
   return all;

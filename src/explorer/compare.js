@@ -1,15 +1,12 @@
 // Lines that compare prices: the spread or ratio of two, and the change of each from a year ago.
 import { dateOf, dayOf, monthsFrom } from './dates.js';
-import { difference, ratio } from './decimals.js';
+import { difference, percentChange, ratio } from './decimals.js';
 import { lineOf, yearBaseDaysMax } from './series.js';
 import { isPayable, NOTHING, unitText } from './texts.js';
 import { figure, html, signed } from './ui.js';
 
 /** Comparisons with two prices. */
 const OF_TWO = ['spread', 'ratio'];
-
-/** Places of a shown ratio. */
-const PLACES = 4;
 
 /** True if two prices are in one currency and unit. A ratio of other prices is no number. */
 const areAlike = ([first, second]) => unitText(first.record) === unitText(second.record);
@@ -30,45 +27,76 @@ export function pairOf(entries, compare) {
   return { pair: entries.slice(0, 2) };
 }
 
+/** The forms of a file with the comparison: none if the prices cannot be compared. */
+export const formsOf = (entries, compare) =>
+  compare === 'year' || pairOf(entries, compare).pair !== null
+    ? [['compared', 'Wide, with the comparison']]
+    : [];
+
 /** The name of a comparison of two prices. */
-function nameOfPair([first, second], compare) {
+export function nameOfPair([first, second], compare) {
   const [name, sign] = compare === 'spread' ? ['Spread', '−'] : ['Ratio', '÷'];
   return `${name}: ${first.record.code} ${sign} ${second.record.code}`;
 }
 
-/** The line of a comparison of two prices, on the days that both have. */
-export function lineOfPair(pair, compare) {
-  const [first, second] = pair.map(({ record }) => record);
-  const others = new Map(second.series.map(({ date, mid }) => [date, mid]));
-  const points = first.series.flatMap(({ date, mid }) => {
-    const other = others.get(date) ?? null;
+/** The days between consecutive common days, by the number of the common days before them. */
+function daysBetween({ days, missing }, common) {
+  const groups = new Map();
+  let at = 0;
+  for (const day of [...days, ...missing].sort((a, b) => a - b)) {
+    while (common[at] <= day) at += 1;
+    if (at === 0 || at === common.length || common[at - 1] === day) continue;
+    if (!groups.has(at)) groups.set(at, []);
+    groups.get(at).push(day);
+  }
+  return groups;
+}
+
+/**
+ * The gaps of a comparison: between two common days, both prices have or lack a value. A rarer price
+ * has none between its assessments, so that the line crosses the days of the other one.
+ */
+function gapsOf(lines, common) {
+  const [first, second] = lines.map((line) => daysBetween(line, common));
+  return [...first].flatMap(([at, days]) => (second.has(at) ? days : []));
+}
+
+/**
+ * The line of a comparison of two prices, on the days that both have.
+ * @param average the period of an average, or null
+ */
+export function lineOfPair(pair, compare, average) {
+  const [first, second] = pair.map(({ record }) => lineOf(record, average));
+  const others = new Map(second.days.map((day, at) => [day, second.mid[at]]));
+  const points = first.days.flatMap((day, at) => {
+    const mid = first.mid[at];
+    const other = others.get(day) ?? null;
     if (mid === null || other === null || (compare === 'ratio' && other === 0)) return [];
-    return [{ day: dayOf(date), mid: compare === 'spread' ? mid - other : mid / other }];
+    return [{ day, mid: compare === 'spread' ? mid - other : mid / other }];
   });
   const none = points.map(() => null);
+  const days = points.map(({ day }) => day);
   return {
     code: nameOfPair(pair, compare),
     label: compare === 'spread' ? 'Spread' : 'Ratio',
-    unit: compare === 'spread' ? `Spread, ${unitText(first)}` : 'Ratio',
+    unit: compare === 'spread' ? `Spread, ${first.unit}` : 'Ratio',
     isApart: true,
-    days: points.map(({ day }) => day),
+    days,
     mid: points.map(({ mid }) => mid),
     low: none,
     high: none,
-    missing: [],
+    missing: gapsOf([first, second], days),
     corrected: [],
   };
 }
 
-/** The exact value of a comparison at a day, or at the newest common one. */
-function valueOfPair([first, second], compare, date) {
-  const at = date ?? newestCommon(first, second);
-  const [a, b] = [first, second].map((each) => (at ? each.pointOf(at)?.mid : null));
-  const text = compare === 'spread' ? difference(a, b) : ratio(a, b, PLACES);
-  return { date: at, text };
+/** The exact value of a comparison at a date, as text; null if a price has no value. */
+export function valueOfPair(pair, compare, date) {
+  const [a, b] = pair.map((each) => each.pointOf(date)?.mid);
+  return compare === 'spread' ? difference(a, b) : ratio(a, b);
 }
 
-function newestCommon({ record }, { pointOf }) {
+function newestCommon([{ record }, { pointOf }]) {
   const common = record.series.findLast(
     ({ date, mid }) => mid !== null && (pointOf(date)?.mid ?? null) !== null,
   );
@@ -76,14 +104,16 @@ function newestCommon({ record }, { pointOf }) {
 }
 
 /**
- * The change of each point from a year ago: in percent, for a payable in percentage points. Null
- * without an assessment about a year ago, or if the value of that is not above zero.
- * @param before the points of the year before those of the record
+ * The value about a year before each point: `entry`, which has it, its `date` and its `mid` for
+ * drawing. Null without one, or if a change in percent of it has no meaning.
  */
-function yearChanges(record, before) {
-  const known = [...before, ...record.series]
-    .filter(({ mid }) => mid !== null)
-    .map(({ date, mid }) => ({ day: dayOf(date), mid }));
+function basesOf(entry) {
+  const { record, before } = entry;
+  const known = [before, entry].flatMap((each) =>
+    (each?.record.series ?? []).flatMap(({ date, mid }) =>
+      mid === null ? [] : [{ entry: each, date, day: dayOf(date), mid }],
+    ),
+  );
   const most = yearBaseDaysMax(record.frequency?.name);
   let next = 0;
   return record.series.map(({ date, mid }) => {
@@ -91,39 +121,58 @@ function yearChanges(record, before) {
     while (next < known.length && known[next].day <= target) next += 1;
     const base = known[next - 1];
     if (mid === null || !base || target - base.day > most) return null;
-    if (isPayable(record)) return mid - base.mid;
-    return base.mid > 0 ? (mid / base.mid - 1) * 100 : null;
+    return isPayable(record) || base.mid > 0 ? base : null;
   });
 }
 
 /** The line of changes from a year ago, over the line of a price. */
-export function lineOfYear(line, record, before) {
-  const mid = yearChanges(record, before);
+export function lineOfYear(line, entry) {
+  const { record } = entry;
+  const mid = basesOf(entry).map((base, at) => {
+    if (base === null) return null;
+    return isPayable(record) ? line.mid[at] - base.mid : (line.mid[at] / base.mid - 1) * 100;
+  });
   const none = mid.map(() => null);
   const unit = isPayable(record) ? 'pp from a year ago' : '% from a year ago';
   return { ...line, unit, mid, low: none, high: none, corrected: [] };
+}
+
+/** The bases of each entry by date: each move of the cursor reads them. */
+const years = new WeakMap();
+
+/**
+ * The exact change of a price from its value about a year before a date, as text: in percent, of a
+ * payable in percentage points. Null without such a value.
+ */
+export function yearChange(entry, date) {
+  const { record } = entry;
+  if (!years.has(entry)) {
+    const bases = basesOf(entry);
+    years.set(entry, new Map(record.series.map((point, at) => [point.date, bases[at]])));
+  }
+  const base = years.get(entry).get(date);
+  if (!base) return null;
+  const mids = [base.entry.pointOf(base.date).mid, entry.pointOf(date).mid];
+  return isPayable(record) ? difference(mids[1], mids[0]) : percentChange(...mids);
+}
+
+/** The change of a price from a year ago at a point, as text with its unit. */
+export function yearText(entry, point) {
+  const change = point && yearChange(entry, point.date);
+  if (!change) return null;
+  return isPayable(entry.record)
+    ? `${signed(change).text} pp from a year ago`
+    : `${signed(Number(change).toFixed(1)).text} % from a year ago`;
 }
 
 /** The first day of the points that changes from a year ago need. */
 export const yearBefore = (from) =>
   dateOf(monthsFrom(dayOf(from), -12) - yearBaseDaysMax('Annual'));
 
-/** The changes from a year ago by record: each move of the cursor reads them. */
-const years = new WeakMap();
-
-/** The change of a price from a year ago at a point, as text. */
-export function yearText({ record, before }, point) {
-  if (!point) return null;
-  if (!years.has(record)) years.set(record, lineOfYear(lineOf(record, null), record, before));
-  const line = years.get(record);
-  const value = line.mid[line.days.indexOf(dayOf(point.date))];
-  if (value === null || value === undefined) return null;
-  return `${signed(value.toFixed(1)).text} ${line.unit}`;
-}
-
 /** The spread or ratio of the first two prices at the cursor, or the newest one. */
 export const PairRow = ({ pair, compare, date: chosen }) => {
-  const { date, text } = valueOfPair(pair, compare, chosen);
+  const date = chosen ?? newestCommon(pair);
+  const text = date ? valueOfPair(pair, compare, date) : null;
   return html`
     <tr>
       <td class="swatch">

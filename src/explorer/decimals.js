@@ -34,12 +34,40 @@ export function difference(first, second) {
   return written(scaled(a, places) - scaled(b, places), places);
 }
 
-/** The ratio of two decimals, rounded to some places; null without a decimal or by zero. */
-export function ratio(first, second, places) {
+const SIGNIFICANT = 6;
+const PLACES_LEAST = 2;
+const PLACES_MOST = 100;
+
+/**
+ * A fraction, rounded as the service rounds a computed number: half to even, to six significant
+ * digits and at least two decimals, without trailing zeros.
+ */
+function rounded(dividend, divisor) {
+  const isNegative = dividend < 0n !== divisor < 0n;
+  const [a, b] = [dividend, divisor].map((each) => (each < 0n ? -each : each));
+  const least = b * 10n ** BigInt(SIGNIFICANT - 1 - PLACES_LEAST);
+  let places = PLACES_LEAST;
+  for (let amount = a; a > 0n && amount < least && places < PLACES_MOST; places += 1) amount *= 10n;
+  const shifted = a * 10n ** BigInt(places);
+  const [digits, twice] = [shifted / b, 2n * (shifted % b)];
+  const isUp = twice > b || (twice === b && digits % 2n === 1n);
+  const text = written((isNegative ? -1n : 1n) * (isUp ? digits + 1n : digits), places);
+  return text.replace(/\.?0+$/, '');
+}
+
+/** The ratio of two decimals, rounded like a computed number; null without a decimal or by zero. */
+export function ratio(first, second) {
   const [a, b] = [parsed(first), parsed(second)];
   if (a === null || b === null || b.digits === 0n) return null;
   const most = Math.max(a.places, b.places);
-  return written(divided(scaled(a, most) * 10n ** BigInt(places), scaled(b, most)), places);
+  return rounded(scaled(a, most), scaled(b, most));
+}
+
+/** The change between two decimals in percent, rounded like a computed number; null without one. */
+export function percentChange(before, after) {
+  const [base, change] = [parsed(before), parsed(difference(after, before))];
+  if (change === null || base.digits <= 0n) return null;
+  return rounded(100n * change.digits, scaled(base, change.places));
 }
 
 /** The mean of decimals, rounded to two places more than they have; null for none. */

@@ -393,7 +393,7 @@ t.test('a chart has the spread, the ratio and the change from a year ago', async
   t.equal(await last.locator('.strong').innerText(), '59.75', 'exact at the cursor');
   await page.getByLabel('Compare').selectOption('ratio');
   await settled(page);
-  t.equal(await last.locator('.strong').innerText(), '2.5000');
+  t.equal(await last.locator('.strong').innerText(), '2.5');
   await show(`${PAIR}&compare=year&from=2026-01-01`);
   const [[units, values]] = (await page.evaluate(drawn)) as [[string[], number[]]];
   t.same(units, ['% from a year ago']);

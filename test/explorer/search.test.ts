@@ -5,11 +5,28 @@ import { explorerOn, words } from '../support/process/explorer.ts';
 
 const database = await testDatabase(t, { seeded: true });
 
+/** More prices of a market than one request of the page has. */
+const BULK = Array.from({ length: 101 }, (_, at) => `BULK${at + 1_000}`);
+
 await commit(database.pool, async (client) => {
   await addPrice(client, { code: 'GALVANIC', currency: 'USD', unit: 'tonne', market: 'copper' });
   await putPoints(client, 'GALVANIC', ['2026-03-03', null, '12345.67', null]);
+  await addPrice(client, { code: 'GALVANIC-CO', currency: 'USD', unit: 'tonne', market: 'cobalt' });
+  await putPoints(client, 'GALVANIC-CO', ['2026-03-03', null, '765.43', null]);
+  for (const code of BULK) {
+    await addPrice(client, { code, currency: 'USD', unit: 'tonne', market: 'aluminium' });
+  }
+  await putPoints(client, `${BULK.at(-1)}`, ['2026-03-03', null, '1', null]);
 });
-const BEFORE = new Date().toISOString();
+// The clock of JavaScript has milliseconds: its time may lie before the commit.
+const BEFORE = String(
+  (
+    await database.pool.query(
+      `select to_char(clock_timestamp() at time zone 'UTC',
+        'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`,
+    )
+  ).rows[0].now,
+);
 await commit(database.pool, (client) =>
   putPoints(client, 'GALVANIC', ['2026-03-04', null, '23456.78', null]),
 );
@@ -81,4 +98,62 @@ t.test('results whose values do not come can be opened', async (t) => {
   await result.locator('.day').waitFor();
   await result.locator('a').click();
   await page.waitForURL(/#price=copper%2FGALVANIC$/);
+});
+
+t.test('a market that fails costs no other market its values', async (t) => {
+  const { page, requests, show } = await explorer.open(t);
+  await show('');
+  const slow = { code: 'rate_limited', title: 'Too many requests' };
+  await page.route('**/v3/prices/cobalt?*', (route) =>
+    route.fulfill({
+      status: 429,
+      headers: { 'retry-after': '3600' },
+      contentType: 'application/problem+json',
+      json: slow,
+    }),
+  );
+  await page.getByRole('searchbox').fill('galvanic');
+  const [copper, cobalt] = ['GALVANIC', 'GALVANIC-CO'].map((code) =>
+    page.locator('.results li', { has: page.getByText(code, { exact: true }) }),
+  );
+  await copper?.locator('.day').waitFor();
+  t.match(words(`${await cobalt?.innerText()}`), /USD\/t$/, 'the unit is known');
+  await page.unrouteAll();
+  const asked = (market: string): number =>
+    requests.filter((each) => each.url().includes(`/v3/prices/${market}?codes=GALVANIC`)).length;
+  const before = asked('copper');
+  // The page asks again at once, and only for the missing value.
+  await page.evaluate(`dispatchEvent(new Event('online'))`);
+  await cobalt?.locator('.day').waitFor();
+  t.ok(await copper?.locator('.day').isVisible());
+  t.equal(asked('copper'), before);
+});
+
+t.test('all results have their values, also more than one request has', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('');
+  await page.getByRole('searchbox').fill('bulk');
+  await page.locator('.results').getByRole('button', { name: 'Show all' }).click();
+  await page
+    .locator('.results li', { hasText: `${BULK.at(-1)}` })
+    .locator('.day')
+    .waitFor();
+});
+
+t.test('a result that only resembles the text is marked, with the text that matches', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show('');
+  const results = page.locator('.results');
+  const marks = results.locator('li .mark', { hasText: 'similar' });
+  for (const text of ['galvanci', 'nickel copper rotterdam']) {
+    await page.getByRole('searchbox').fill(text);
+    await results.getByText(`Nothing matches “${text}” as it is written`).waitFor();
+    t.equal(await marks.count(), await results.locator('li').count(), text);
+    t.match(await page.getByRole('status').allInnerTexts(), [/similar results$/]);
+  }
+  await page.getByRole('searchbox').fill('galvanci');
+  await results.getByRole('button', { name: 'galvanic', exact: true }).click();
+  await marks.first().waitFor({ state: 'detached' });
+  t.equal(await results.getByText('Nothing matches').count(), 0);
+  t.equal(await results.locator('li code').first().innerText(), 'GALVANIC');
 });

@@ -172,7 +172,7 @@ t.test('a CSV with semicolons has decimal commas, in every form', async (t) => {
   t.match(plain, /,\d+\.\d+/);
   t.equal(
     await textOf('CSV with semicolons'),
-    plain.replaceAll(',', ';').replace(/(?<=;\d+)\.(?=\d)/g, ','),
+    `\ufeff${plain.replaceAll(',', ';').replace(/(?<=;\d+)\.(?=\d)/g, ',')}`,
   );
 });
 

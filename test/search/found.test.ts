@@ -137,6 +137,22 @@ t.test('a text that nothing matches as written has suggestions, each of which fi
   t.same([json.data, json.$metadata.total], [[], 0]);
 });
 
+t.test('an answer says that its results only resemble the text', async (t) => {
+  for (const [text, approximate] of [
+    ['nickel', false],
+    ['brique rotterdam', false],
+    ['nickle', true],
+    // Every word is known, but no price has all of them.
+    ['nickel copper rotterdam', true],
+    ['xyzzyqwv', false],
+    ['%', false],
+  ] as const) {
+    const { $metadata } = (await ask(text)).json;
+    t.equal($metadata.approximate, approximate, text);
+    t.ok(!approximate || $metadata.total > 0, text);
+  }
+});
+
 t.test('a result shows what the record of its price shows', async (t) => {
   for (const { code, market } of rows.filter((_, at) => at % 9 === 0)) {
     const [result] = resultsIn(await ask(code, { limit: 1 }));

@@ -90,6 +90,9 @@ export const SearchResults = open(
       asOf: Instant('Commit time of that revision'),
       count: Type.Integer({ minimum: 0, description: 'Number of results in this response' }),
       total: Type.Integer({ minimum: 0, description: 'Number of prices that match' }),
+      approximate: Type.Boolean({
+        description: 'True if nothing matches the text as written, but something similar',
+      }),
       suggestions: Type.Array(Type.String(), {
         maxItems: 3,
         description: 'Alternative search texts, if nothing matches the text as written',

@@ -4,7 +4,7 @@ import { ask, askText, ROOT, Unreachable } from '../api.js';
 import { clockTime, endOf, minuteOf } from '../dates.js';
 import { counted, hasSampleRates, isSample, remarkOf, unitText, vatOf } from '../texts.js';
 import { citationOf, sourceOf } from './cite.js';
-import { fileAddress, fileName, joined, wideFile } from './files.js';
+import { fileAddress, fileName, joined, priceColumns, wideFile } from './files.js';
 import { pictureOf } from './picture.js';
 import { save } from './save.js';
 
@@ -25,7 +25,8 @@ function noteOf({ record }) {
 }
 
 /** The notes below the chart in a PNG: every price, the options, the warnings and the source. */
-function notesOf({ entries, answers, view, warnings }) {
+function notesOf({ entries, answers, comparing, view, warnings }) {
+  const { pair } = comparing?.pairOf(entries, view.compare) ?? {};
   const records = entries.map(({ record }) => record);
   const lines = entries.map(noteOf);
   const rates = [...new Set(records.map(({ conversion }) => conversion?.source).filter(Boolean))];
@@ -36,6 +37,7 @@ function notesOf({ entries, answers, view, warnings }) {
     rates.length > 0 && `exchange rates: ${rates.join(', ')}`,
     view.rates && 'means converted by the mean rates of their period',
     view.compare === 'year' && 'change from a year ago',
+    pair && comparing.nameOfPair(pair, view.compare),
     view.index && 'as an index, 100 at the first value shown',
     view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,
   ].filter(Boolean);
@@ -51,13 +53,17 @@ function notesOf({ entries, answers, view, warnings }) {
   return [...lines, `Commodity Prices Service, ${ROOT.host}, revision ${revisions.join(', ')}`];
 }
 
-/** The CSV of all prices of a chart: wide, or the rows of each market one after another. */
-async function csvOf({ answers, entries }, form, kind) {
-  if (form === 'wide')
-    return wideFile(
-      entries.map(({ exactly }) => exactly()),
-      kind,
-    );
+/**
+ * The CSV of all prices of a chart: wide, with its comparison or without, or the rows of each
+ * market one after another.
+ */
+async function csvOf({ answers, entries, view }, form, kind) {
+  if (form === 'wide' || form === 'compared') {
+    const columns = priceColumns(entries.map(({ exactly }) => exactly()));
+    if (form === 'wide') return wideFile(columns, kind);
+    const { comparisonColumns } = await import('./comparison.js');
+    return wideFile([...columns, ...comparisonColumns(entries, view.compare)], kind);
+  }
   const records = entries.map(({ record }) => record);
   const texts = answers.map(({ address }) => askText(fileAddress(address, form, records, kind)));
   return joined(await Promise.all(texts));
@@ -65,14 +71,18 @@ async function csvOf({ answers, entries }, form, kind) {
 
 /**
  * Saves the prices of a chart as CSV.
- * @param shown `answers`, `entries`, `view`, `warnings`, and `picture(isDark)` of the chart
+ * @param shown `answers`, `entries`, `comparing`, `view`, `warnings`, and `picture(isDark)` of the chart
  * @param form the columns of the file
  * @param kind `csv` or `semicolon`
  * @returns a sentence about the saved file
  */
 export async function saveCsv(shown, form, kind) {
-  const file = new Blob([await csvOf(shown, form, kind)], { type: 'text/csv' });
-  save(file, fileName(shown.entries, kind === 'semicolon' ? '-semicolons.csv' : '.csv'));
+  // Reading the texts of the service has removed their byte-order marks.
+  const mark = kind === 'semicolon' ? '\ufeff' : '';
+  const file = new Blob([mark, await csvOf(shown, form, kind)], { type: 'text/csv' });
+  const compared = form === 'compared' ? `-${shown.view.compare}` : '';
+  const semicolons = kind === 'semicolon' ? '-semicolons' : '';
+  save(file, fileName(shown.entries, `${compared}${semicolons}.csv`));
   return `Saved ${file.size} bytes at ${clockTime(new Date())}`;
 }
 

@@ -66,7 +66,7 @@ const KINDS = {
 
 /**
  * The address of a file.
- * @param form the columns of the file: `whole`, `short`, `wide` or `program`
+ * @param form the columns of the file: `whole`, `short`, `wide`, `compared` or `program`
  * @param kind `csv`, `semicolon` (a CSV with semicolons and decimal commas) or `xlsx`
  */
 export function fileAddress(address, form, records, kind = 'csv') {
@@ -74,6 +74,8 @@ export function fileAddress(address, form, records, kind = 'csv') {
     whole: `columns=${columnsOf(records).join(',')}`,
     short: 'columns=short',
     wide: 'layout=wide',
+    // The service has no comparisons: their request is that of the prices.
+    compared: 'layout=wide',
     program: `columns=${IDENTITY.join(',')}`,
   };
   return `${address}${address.includes('?') ? '&' : '?'}${KINDS[kind]}&${options[form]}`;
@@ -93,25 +95,29 @@ function cell(text) {
 }
 
 /** The currency and unit of a column, with the names of the service: `USD/Tonne`. */
-const unitOf = ({ currency, unitOfMeasure }) =>
+export const unitOf = ({ currency, unitOfMeasure }) =>
   currency ? `${currency.iso}/${unitOfMeasure.name}` : (unitOfMeasure?.name ?? '%');
 
+/** The columns of prices in a wide file: the mids, headed by code, currency and unit. */
+export const priceColumns = (records) =>
+  records.map((record) => ({
+    heading: `${record.code} [${unitOf(record)}]`,
+    values: new Map(record.series.map(({ date, mid }) => [date, mid])),
+  }));
+
 /**
- * A row for each date and a column with the mid of each price, which its heading names with
- * currency and unit.
- * @param records exact records
+ * A CSV with a row for each date.
+ * @param columns `heading`, and `values`, exact texts by date
  * @param kind `csv` or `semicolon`
  */
-export function wideFile(records, kind) {
+export function wideFile(columns, kind) {
   const [separator, point] = kind === 'semicolon' ? [';', ','] : [',', '.'];
-  const names = records.map((record) => `${record.code} [${unitOf(record)}]`);
-  const mids = records.map(({ series }) => new Map(series.map(({ date, mid }) => [date, mid])));
-  const dates = [...new Set(mids.flatMap((each) => [...each.keys()]))].sort();
+  const dates = [...new Set(columns.flatMap(({ values }) => [...values.keys()]))].sort();
   const rows = dates.map((date) => [
     date,
-    ...mids.map((each) => each.get(date)?.replace('.', point) ?? ''),
+    ...columns.map(({ values }) => values.get(date)?.replace('.', point) ?? ''),
   ]);
-  return [['date', ...names.map(cell)], ...rows]
+  return [['date', ...columns.map(({ heading }) => cell(heading))], ...rows]
     .map((row) => `${row.join(separator)}\r\n`)
     .join('');
 }

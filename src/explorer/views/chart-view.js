@@ -257,7 +257,7 @@ export class ChartView extends Fitted {
     const { pair, why } = comparing?.pairOf(entries, view.compare) ?? {};
     if (why) notes.push(why);
     if (pair) {
-      const line = comparing.lineOfPair(pair, view.compare);
+      const line = comparing.lineOfPair(pair, view.compare, view.average);
       if (line.days.length > 0) lines.push({ ...line, stroke: ink, text: line.label });
       else notes.push('The two prices have no day in common.');
     }
@@ -265,9 +265,9 @@ export class ChartView extends Fitted {
   }
 
   /** The line of a price on the scale of the view; null if it has no index. */
-  scaled(line, { record, before }) {
+  scaled(line, entry) {
     const { view, comparing } = this.props;
-    if (view.compare === 'year') return comparing.lineOfYear(line, record, before);
+    if (view.compare === 'year') return comparing.lineOfYear(line, entry);
     return view.index ? indexed(line) : line;
   }
 

@@ -142,7 +142,7 @@ export class Prices extends Loaded {
           }
         </section>
         ${isConverted && records?.[0]?.conversion && html`<${Later} load=${receipt} app=${app} records=${records} />`}
-        ${hasPoints && html`<${Later} load=${takeAway} app=${app} view=${view} answers=${answers} entries=${entries} warnings=${warnings} picture=${(isDark) => this.picture(isDark)} />`}
+        ${hasPoints && html`<${Later} load=${takeAway} app=${app} view=${view} answers=${answers} entries=${entries} comparing=${comparing} warnings=${warnings} picture=${(isDark) => this.picture(isDark)} />`}
         ${
           hasPoints &&
           html`<section class="panel flush">

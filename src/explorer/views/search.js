@@ -18,6 +18,7 @@ export class Search extends Component {
     found: null,
     total: 0,
     suggestions: [],
+    isSimilar: false,
     isAll: false,
     isFull: false,
     error: null,
@@ -107,7 +108,7 @@ export class Search extends Component {
     } catch (error) {
       if (signal.aborted) return;
       app.fail(error, this);
-      this.setState({ foundFor: text, found: [], suggestions: [], error });
+      this.setState({ foundFor: text, found: [], suggestions: [], isSimilar: false, error });
     }
   };
 
@@ -170,7 +171,7 @@ export class Search extends Component {
         />
         ${!label && html`<kbd aria-hidden="true">/</kbd>`}
         <p class="hidden" role="status">
-          ${found === null || error ? '' : `${found.length} of ${state.total} results`}
+          ${found === null || error ? '' : `${found.length} of ${state.total} ${state.isSimilar ? 'similar ' : ''}results`}
         </p>
         ${
           isOpen &&

@@ -11,9 +11,9 @@ const FORMS = [
 
 const programs = async () => (await import('./programs.js')).Programs;
 
-/** @param props `answers`, `entries`, `view`, `warnings`, `picture`: see `saveCsv` */
+/** @param props `answers`, `entries`, `comparing`, `view`, `warnings`, `picture`: see `saveCsv` */
 export class TakeAway extends Component {
-  state = { form: 'whole', hasPrograms: false, said: '' };
+  state = { form: null, hasPrograms: false, said: '' };
 
   /** Runs a task that returns a sentence about its success, and shows the sentence. */
   async act(begins, task) {
@@ -26,13 +26,23 @@ export class TakeAway extends Component {
     }
   }
 
+  /** The forms of a file: the first one is that of a chart with a comparison. */
+  forms() {
+    const { comparing, entries, view } = this.props;
+    return [...(comparing?.formsOf(entries, view.compare) ?? []), ...FORMS];
+  }
+
+  /** The chosen form, or the first one. */
+  form() {
+    const ids = this.forms().map(([id]) => id);
+    return ids.includes(this.state.form) ? this.state.form : ids[0];
+  }
+
   saveCsv = (kind) =>
-    this.act('Asking for the file…', ({ saveCsv }) => saveCsv(this.props, this.state.form, kind));
+    this.act('Asking for the file…', ({ saveCsv }) => saveCsv(this.props, this.form(), kind));
 
   saveWorkbooks = () =>
-    this.act('Asking for the file…', ({ saveWorkbooks }) =>
-      saveWorkbooks(this.props, this.state.form),
-    );
+    this.act('Asking for the file…', ({ saveWorkbooks }) => saveWorkbooks(this.props, this.form()));
 
   savePicture = (isDark) =>
     this.act('Drawing…', ({ savePicture }) => savePicture(this.props, isDark));
@@ -44,7 +54,9 @@ export class TakeAway extends Component {
       return copied(textOf(downloads));
     });
 
-  render(props, { form, hasPrograms, said }) {
+  render(props, { hasPrograms, said }) {
+    const form = this.form();
+    const isCompared = form === 'compared';
     return html`
       <section class="panel take-away" aria-labelledby="take-away">
         <div class="row spread">
@@ -53,10 +65,10 @@ export class TakeAway extends Component {
             <label class="field">
               Columns${' '}
               <select onChange=${(event) => this.setState({ form: event.target.value })}>
-                ${FORMS.map(([id, name]) => html`<option value=${id} selected=${id === form}>${name}</option>`)}
+                ${this.forms().map(([id, name]) => html`<option value=${id} selected=${id === form}>${name}</option>`)}
               </select>
             </label>
-            <button type="button" onClick=${this.saveWorkbooks}>Excel</button>
+            ${!isCompared && html`<button type="button" onClick=${this.saveWorkbooks}>Excel</button>`}
             <button type="button" onClick=${() => this.saveCsv('csv')}>CSV</button>
             <button type="button" title="Decimal commas, for Excel in most of Europe" onClick=${() => this.saveCsv('semicolon')}>CSV with semicolons</button>
             <button type="button" onClick=${() => this.savePicture(false)}>PNG of the chart</button>
@@ -75,6 +87,8 @@ export class TakeAway extends Component {
             <button type="button" onClick=${() => this.copy(({ citations }) => citations(props))}>Copy citation</button>
           </div>
         </div>
+        ${isCompared && html`<p class="quiet small">The service has no comparisons: for Excel choose other columns.</p>`}
+        ${!isCompared && props.answers.length > 1 && html`<p class="quiet small">Excel gets a workbook for each market; a CSV has all prices in one file.</p>`}
         ${hasPrograms && html`<${Later} load=${programs} ...${props} form=${form} />`}
         <p class="quiet" role="status">${said}</p>
       </section>

@@ -43,13 +43,14 @@ export function searchRoute(app: FastifyInstance, readers: Readers): void {
     const open = marketsOpenTo(principal?.scopes ?? new Set());
     const newest = await work.until(request.context.newest);
     const { data: dataRevision, indexes } = await work.until(indexesOf(open, newest));
-    const { results, total, suggestions } = searchPrices(indexes, q, limit);
+    const { results, total, isApproximate, suggestions } = searchPrices(indexes, q, limit);
     const revision = revisionText(dataRevision);
     const $metadata = {
       revision,
       asOf: dataRevision.committedAt,
       count: results.length,
       total,
+      approximate: isApproximate,
       suggestions,
     };
     reply.header('x-data-revision', revision);

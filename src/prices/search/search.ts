@@ -45,6 +45,8 @@ interface SearchResults {
   readonly results: readonly Result[];
   /** The number of prices that match. */
   readonly total: number;
+  /** True if nothing matches the text as written, but something similar. */
+  readonly isApproximate: boolean;
   /** Alternative search texts if nothing matches the text as written. */
   readonly suggestions: readonly string[];
 }
@@ -88,7 +90,7 @@ export function searchPrices(
 ): SearchResults {
   const written = wordsOf(text);
   const words = [...new Set(written)].slice(0, WORDS_MAX);
-  if (words.length === 0) return { results: [], total: 0, suggestions: [] };
+  if (words.length === 0) return { results: [], total: 0, isApproximate: false, suggestions: [] };
   const code = codeKey(text.trim());
   const beginsCode = /\d/.test(code);
   const wanted: SearchText = { words, code, beginsCode, name: written.join(' ') };
@@ -101,6 +103,7 @@ export function searchPrices(
   return {
     results: best.kept.map(resultOf),
     total,
+    isApproximate: exact === 0 && total > 0,
     suggestions: unknown === null ? [] : suggestionsFor(indexes, text, unknown),
   };
 }

@@ -326,6 +326,12 @@ export function* recordRows(
   });
 }
 
-/** The row of column names of a CSV. */
-export const headerRow = (names: readonly string[], { separator }: RowNotation): Buffer =>
-  Buffer.from(`${names.map(textCell).join(separator)}\r\n`);
+/** A byte-order mark: Excel reads a CSV without it in the encoding of its country. */
+const MARK = '\ufeff';
+
+/** The row of column names of a CSV, in the dialect for spreadsheets after a byte-order mark. */
+export function headerRow(names: readonly string[], notation: RowNotation): Buffer {
+  const { separator, hasDecimalCommas } = notation;
+  const row = `${names.map(textCell).join(separator)}\r\n`;
+  return Buffer.from(hasDecimalCommas ? MARK + row : row);
+}

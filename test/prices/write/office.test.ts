@@ -118,7 +118,7 @@ else {
   );
 
   t.test(
-    'every number and date of a CSV with semicolons is that of the JSON in German',
+    'every name, number and date of a CSV with semicolons is that of the JSON in German',
     async (t) => {
       for (const options of OPTIONS) {
         const records = parseExact((await ask(options, 'application/json')).toString()).data;
