@@ -23,6 +23,8 @@ export interface SamplePrice {
   readonly frequency: NameOf<'frequency'>;
   readonly launched: string;
   readonly observes: Observes;
+  /** The country whose VAT its values include; null without VAT. */
+  readonly vatCountry: string | null;
   /** Names by the record's field; null where the price has none. */
   readonly dimensions: Readonly<Record<string, string | null>>;
   readonly specification: readonly { name: string; value: string; order: number }[];
@@ -76,6 +78,7 @@ function samplePrice(market: CheckedMarket, price: CheckedMarket['prices'][numbe
     frequency,
     launched,
     observes: price.observes ?? 'day',
+    vatCountry: price.specification?.['vat'] === undefined ? null : 'CN',
     dimensions: { ...price.dimensions, incoterm, country, region },
     specification: specificationOf(price.specification),
     type: price.price ? 'price' : 'payable',

@@ -172,6 +172,7 @@ class _PriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -212,6 +213,7 @@ class _LithiumPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -242,6 +244,7 @@ class _ManganesePriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -273,6 +276,7 @@ class _LithiumIonBatteryPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -302,6 +306,7 @@ class _CobaltPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -332,6 +337,7 @@ class _AnodesPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -361,6 +367,7 @@ class _CathodesPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -390,6 +397,7 @@ class _ElectrolytePriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -420,6 +428,7 @@ class _NaturalGraphitePriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -449,6 +458,7 @@ class _RareEarthsPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -479,6 +489,7 @@ class _SyntheticGraphitePriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -509,6 +520,7 @@ class _RecyclingPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -539,6 +551,7 @@ class _NickelPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -567,6 +580,7 @@ class _AluminiumPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -595,6 +609,7 @@ class _BindersAndAdditivesPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -623,6 +638,7 @@ class _PrecursorPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -651,6 +667,7 @@ class _SolventPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -679,6 +696,7 @@ class _CopperPriceRecord(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
     series: list[Point]
 
 
@@ -878,6 +896,7 @@ class _PriceState(TypedDict):
     currency: Optional[Currency]
     priceType: Reference
     observes: str
+    vatCountry: Optional[str]
 
 
 class PriceState(_PriceState, total=False):

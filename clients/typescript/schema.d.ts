@@ -1377,6 +1377,7 @@ export interface components {
         readonly PriceCurrency: components["schemas"]["Currency"] | null;
         /** @description What a value is: that of a `day`, or the mean of the month or year of its date (`month-mean`, `year-mean`) */
         readonly Observes: string;
+        readonly VatCountry: string | null;
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
@@ -1833,6 +1834,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
         };
         /** @description The withdrawn point, or the withdrawn price */
         readonly WithdrawnValue: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
@@ -2558,6 +2560,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2637,6 +2640,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2718,6 +2722,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2794,6 +2799,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2871,6 +2877,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2946,6 +2953,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3020,6 +3028,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3097,6 +3106,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3172,6 +3182,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3249,6 +3260,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3327,6 +3339,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3405,6 +3418,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3477,6 +3491,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3547,6 +3562,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3617,6 +3633,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3687,6 +3704,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3757,6 +3775,7 @@ export interface components {
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
+            readonly vatCountry: components["schemas"]["VatCountry"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -14532,7 +14551,8 @@ export interface operations {
                      *               "id": "a19fcdc0-ee33-5583-aa84-b6df3b248d79",
                      *               "name": "Price"
                      *             },
-                     *             "observes": "day"
+                     *             "observes": "day",
+                     *             "vatCountry": "CN"
                      *           }
                      *         },
                      *         {
@@ -14568,7 +14588,7 @@ export interface operations {
                      */
                     readonly "text/csv": components["schemas"]["ChangeCsv"];
                     /**
-                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day"}}
+                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day","vatCountry":"CN"}}
                      *     {"seq":"k3f9a1w2c7xe.5120","operation":"corrected","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":"2026-06-30","before":{"low":18700,"mid":18800,"high":18900,"publishedAt":"2026-06-30T16:00:00Z","corrections":0},"after":{"low":18700,"mid":18800.5,"high":18900,"publishedAt":"2026-07-01T16:00:00Z","corrections":1}}
                      */
                     readonly "application/x-ndjson": components["schemas"]["ChangeLines"];

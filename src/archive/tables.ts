@@ -62,6 +62,7 @@ export const ARCHIVED: readonly ArchivedTable[] = [
   ...withHistory(filtered('price', inMarkets)),
   ...withHistory(whole('holiday_list')),
   ...withHistory(whole('calendar')),
+  ...withHistory(whole('vat_rate')),
   ...withHistory(filtered('price_calendar', ofPrices)),
   ...withHistory(filtered('series', ofPrices)),
   filtered('change_segment', inMarketsOrLast),

@@ -221,20 +221,6 @@ async function writeFollowers(trx: Trx, { prices }: CalendarChanges, batch: numb
       set (calendar_id, batch_id) = row(excluded.calendar_id, excluded.batch_id)`.execute(trx);
 }
 
-/** Numbers of rows that changes add, change and end. */
-export function countChanges({ holidays, calendars, prices }: CalendarChanges): {
-  readonly inserted: number;
-  readonly corrected: number;
-  readonly withdrawn: number;
-} {
-  const all = [...holidays, ...calendars, ...prices];
-  return {
-    inserted: all.filter(({ before }) => before === null).length,
-    corrected: all.filter(({ before, after }) => before !== null && after !== null).length,
-    withdrawn: all.filter(({ after }) => after === null).length,
-  };
-}
-
 /** Writes changes in the open revision. @param batch the number of the batch that makes them */
 export async function writeCalendars(
   trx: Trx,

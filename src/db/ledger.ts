@@ -34,6 +34,15 @@ export const NO_COUNTS: LoadCounts = {
   pricesChanged: 0,
 };
 
+/** Numbers of entries that changes of reference data add, change and end. */
+export const countEntries = (
+  changes: readonly { readonly before: unknown; readonly after: unknown }[],
+) => ({
+  inserted: changes.filter(({ before }) => before === null).length,
+  corrected: changes.filter(({ before, after }) => before !== null && after !== null).length,
+  withdrawn: changes.filter(({ after }) => after === null).length,
+});
+
 /** A new row of the ledger. */
 export interface BatchEntry {
   readonly format: string;

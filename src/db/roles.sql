@@ -201,6 +201,7 @@ begin
       ('prices_loader', 'select, insert, update, delete', 'holiday_list'),
       ('prices_loader', 'select, insert, update, delete', 'calendar'),
       ('prices_loader', 'select, insert, update, delete', 'price_calendar'),
+      ('prices_loader', 'select, insert, update, delete', 'vat_rate'),
       ('prices_loader', 'select, insert', 'load_batch'),
       ('prices_loader', 'select, insert', 'load_coverage'),
       ('prices_loader', 'update', 'write_lock'),
@@ -222,6 +223,7 @@ begin
       ('prices_loader', 'select', 'holiday_list_history'),
       ('prices_loader', 'select', 'calendar_history'),
       ('prices_loader', 'select', 'price_calendar_history'),
+      ('prices_loader', 'select', 'vat_rate_history'),
 
       ('prices_usage', 'select', 'revision'),
       ('prices_usage', 'select (epoch)', 'service'),

@@ -443,6 +443,7 @@ create table price (
   service_id integer,
   revision bigint default current_revision() not null,
   observes text,
+  vat_country text,
   constraint price_pkey PRIMARY KEY (id),
   constraint price_code_key UNIQUE (code),
   constraint price_code_key_key UNIQUE (code_key),
@@ -474,10 +475,13 @@ create table price (
   constraint price_payable_is_percent CHECK (((price_type = 'payable'::text) = (unit_dimension = 'ratio'::text))),
   constraint price_price_type_check CHECK ((price_type = ANY (ARRAY['price'::text, 'payable'::text]))),
   constraint price_short_name_check CHECK ((short_name <> ''::text)),
-  constraint price_specification_check CHECK ((jsonb_typeof(specification) = 'array'::text))
+  constraint price_specification_check CHECK ((jsonb_typeof(specification) = 'array'::text)),
+  constraint price_vat_country CHECK (((vat_country IS NULL) OR ((vat_country ~ '^[A-Z]{2}$'::text) AND (price_type = 'price'::text))))
 );
 
 comment on column price.observes is 'What a value is: of a day, or the mean of a month or a year. Null, if never stated, is a day.';
+
+comment on column price.vat_country is 'Country, by its ISO 3166 code, whose value added tax the values include; null if not known to.';
 
 comment on table price is 'One assessed price or payable. Market, code, type, currency and unit never change; the rest is versioned.';
 
@@ -1143,6 +1147,7 @@ create table price_history (
   revision bigint not null,
   revision_to bigint not null,
   observes text,
+  vat_country text,
   constraint price_history_pkey PRIMARY KEY (id, revision),
   constraint price_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint price_assessment_launched_at_check CHECK (((assessment_launched_at >= '1800-01-01'::date) AND (assessment_launched_at <= '2199-12-31'::date))),
@@ -1150,6 +1155,7 @@ create table price_history (
   constraint price_code_key_check CHECK ((code_key <> ''::text)),
   constraint price_history_check CHECK ((revision < revision_to)),
   constraint price_history_observes CHECK ((observes = ANY (ARRAY['day'::text, 'month-mean'::text, 'year-mean'::text]))),
+  constraint price_history_vat_country CHECK (((vat_country IS NULL) OR ((vat_country ~ '^[A-Z]{2}$'::text) AND (price_type = 'price'::text)))),
   constraint price_name_check CHECK (((name <> ''::text) AND (name !~ '[[:cntrl:]]'::text))),
   constraint price_payable_has_no_currency CHECK (((price_type = 'payable'::text) = (currency_id IS NULL))),
   constraint price_payable_is_percent CHECK (((price_type = 'payable'::text) = (unit_dimension = 'ratio'::text))),
@@ -1185,8 +1191,8 @@ AS $function$
         raise exception 'a change of price needs a revision of its own'
           using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
       end if;
-      insert into price_history (id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, observes, revision, revision_to)
-        select id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, observes, revision, current_revision()
+      insert into price_history (id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, observes, vat_country, revision, revision_to)
+        select id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, observes, vat_country, revision, current_revision()
           from superseded where revision < current_revision();
       return null;
     end $function$
@@ -2966,7 +2972,8 @@ create or replace view published.price as
     COALESCE(p.observes, 'day'::text) AS observes,
     latest.date AS last_assessed_at,
     latest.published_at AS latest_published_at,
-    p.revision
+    p.revision,
+    p.vat_country
    FROM price p
      JOIN market m ON m.id = p.market_id
      JOIN product ON product.id = p.product_id
@@ -3055,6 +3062,8 @@ comment on column published.price.sub_product is 'Sub-product; null if it has no
 comment on column published.price.trade_type is 'Trade type; null if it has none';
 
 comment on column published.price.unit_of_measure is 'Present name of the unit of the numbers; Percent for a payable';
+
+comment on column published.price.vat_country is 'Country, by its ISO 3166 code, whose VAT the values include; null if not known to';
 
 comment on view published.price is 'The present prices: a row for each, with the names of its attributes as in the CSV.';
 
@@ -3414,3 +3423,228 @@ comment on column published.change.revision is 'Revision that made the change';
 comment on column published.change.seq is 'The position as the API writes it: a value of after in GET /v3/changes';
 
 comment on view published.change is 'The change feed: a row for each new, corrected or withdrawn point, and each change of a price.';
+
+create table vat_rate (
+  id integer generated always as identity not null,
+  country text not null,
+  valid_from date not null,
+  rate numeric not null,
+  batch_id integer,
+  revision bigint default current_revision() not null,
+  constraint vat_rate_pkey PRIMARY KEY (id),
+  constraint vat_rate_once UNIQUE (country, valid_from),
+  constraint vat_rate_revision_fkey FOREIGN KEY (revision) REFERENCES revision(number),
+  constraint vat_rate_country_formed CHECK ((country ~ '^[A-Z]{2}$'::text)),
+  constraint vat_rate_rate_check CHECK (((rate >= (0)::numeric) AND (rate <= (100)::numeric) AND (scale(rate) <= 4))),
+  constraint vat_rate_valid_from_check CHECK (((valid_from >= '1800-01-01'::date) AND (valid_from <= '2199-12-31'::date)))
+);
+
+comment on column vat_rate.country is 'ISO 3166 code of two letters.';
+
+comment on column vat_rate.rate is 'The rate in percent of the price without the tax.';
+
+comment on table vat_rate is 'Rates of value added tax: each is valid from its day until the next one of its country.';
+
+CREATE TRIGGER vat_rate_identity_is_fixed BEFORE UPDATE ON vat_rate FOR EACH ROW WHEN (old.id IS DISTINCT FROM new.id OR old.country IS DISTINCT FROM new.country OR old.valid_from IS DISTINCT FROM new.valid_from) EXECUTE FUNCTION refuse_new_key();
+
+create table vat_rate_history (
+  id integer not null,
+  country text not null,
+  valid_from date not null,
+  rate numeric not null,
+  batch_id integer,
+  revision bigint not null,
+  revision_to bigint not null,
+  constraint vat_rate_history_pkey PRIMARY KEY (id, revision),
+  constraint vat_rate_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
+  constraint vat_rate_country_formed CHECK ((country ~ '^[A-Z]{2}$'::text)),
+  constraint vat_rate_history_check CHECK ((revision < revision_to)),
+  constraint vat_rate_rate_check CHECK (((rate >= (0)::numeric) AND (rate <= (100)::numeric) AND (scale(rate) <= 4))),
+  constraint vat_rate_valid_from_check CHECK (((valid_from >= '1800-01-01'::date) AND (valid_from <= '2199-12-31'::date)))
+);
+
+comment on table vat_rate_history is 'Superseded rows of vat_rate: in force from revision up to revision_to, exclusive.';
+
+CREATE TRIGGER vat_rate_revision_is_open BEFORE INSERT OR DELETE OR UPDATE ON vat_rate FOR EACH STATEMENT EXECUTE FUNCTION check_revision();
+
+CREATE TRIGGER vat_rate_history_by_triggers BEFORE INSERT ON vat_rate_history FOR EACH STATEMENT WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER vat_rate_insert_has_revision BEFORE INSERT ON vat_rate FOR EACH ROW WHEN (current_revision() IS NULL OR new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION refuse_without_revision();
+
+CREATE TRIGGER vat_rate_stamp BEFORE UPDATE ON vat_rate FOR EACH ROW WHEN (new.revision IS DISTINCT FROM current_revision()) EXECUTE FUNCTION stamp_revision();
+
+CREATE TRIGGER vat_rate_no_truncate BEFORE TRUNCATE ON vat_rate FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER vat_rate_history_frozen BEFORE DELETE OR UPDATE ON vat_rate_history FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TRIGGER vat_rate_history_no_truncate BEFORE TRUNCATE ON vat_rate_history FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+CREATE OR REPLACE FUNCTION public.vat_rate_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  if current_revision() is null and exists (select from superseded) then
+    raise exception 'a change of vat_rate needs a revision of its own'
+      using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
+  end if;
+  insert into vat_rate_history (id, country, valid_from, rate, batch_id, revision, revision_to)
+    select id, country, valid_from, rate, batch_id, revision, current_revision() from superseded
+      where revision < current_revision();
+  return null;
+end $function$
+;
+
+comment on function vat_rate_keep() is 'Copies superseded rows of vat_rate to its history.';
+
+revoke execute on function vat_rate_keep() from public;
+
+CREATE TRIGGER vat_rate_keep_updated AFTER UPDATE ON vat_rate REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION vat_rate_keep();
+
+CREATE TRIGGER vat_rate_keep_deleted AFTER DELETE ON vat_rate REFERENCING OLD TABLE AS superseded FOR EACH STATEMENT EXECUTE FUNCTION vat_rate_keep();
+
+CREATE OR REPLACE FUNCTION public.vat_rate_at(at bigint)
+ RETURNS TABLE(id integer, country text, valid_from date, rate numeric, batch_id integer, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT vat_rate.id,
+     vat_rate.country,
+     vat_rate.valid_from,
+     vat_rate.rate,
+     vat_rate.batch_id,
+     vat_rate.revision
+    FROM vat_rate
+   WHERE (vat_rate.revision <= vat_rate_at.at)
+ UNION ALL
+  SELECT vat_rate_history.id,
+     vat_rate_history.country,
+     vat_rate_history.valid_from,
+     vat_rate_history.rate,
+     vat_rate_history.batch_id,
+     vat_rate_history.revision
+    FROM vat_rate_history
+   WHERE ((vat_rate_history.revision <= vat_rate_at.at) AND (vat_rate_history.revision_to > vat_rate_at.at));
+END
+;
+
+comment on function vat_rate_at(bigint) is 'The rows of vat_rate at a revision.';
+
+CREATE OR REPLACE FUNCTION public.vat_rate_touch()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+begin
+  perform refuse_after_seal();
+  insert into revision_scope (scope, revision)
+    select 'reference', current_revision() where exists (select from changed)
+  on conflict do nothing;
+  return null;
+end $function$
+;
+
+comment on function vat_rate_touch() is 'Records that a revision changed vat_rate.';
+
+revoke execute on function vat_rate_touch() from public;
+
+CREATE TRIGGER vat_rate_touch_inserted AFTER INSERT ON vat_rate REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION vat_rate_touch();
+
+CREATE TRIGGER vat_rate_touch_updated AFTER UPDATE ON vat_rate REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION vat_rate_touch();
+
+CREATE TRIGGER vat_rate_touch_deleted AFTER DELETE ON vat_rate REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION vat_rate_touch();
+
+CREATE OR REPLACE FUNCTION public.price_at_3(at bigint)
+ RETURNS TABLE(id integer, market_id smallint, code text, code_key text, price_type text, currency_id smallint, unit_id smallint, unit_dimension text, product_id integer, name text, short_name text, specification jsonb, assessment_launched_at date, price_category_id integer, frequency_id integer, purity_id integer, grade_id integer, capacity_id integer, cell_format_id integer, mesh_size_id integer, sub_product_id integer, feedstock_id integer, incoterm_id integer, country_id integer, region_id integer, trade_type_id integer, service_id integer, observes text, vat_country text, revision bigint)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT price.id,
+     price.market_id,
+     price.code,
+     price.code_key,
+     price.price_type,
+     price.currency_id,
+     price.unit_id,
+     price.unit_dimension,
+     price.product_id,
+     price.name,
+     price.short_name,
+     price.specification,
+     price.assessment_launched_at,
+     price.price_category_id,
+     price.frequency_id,
+     price.purity_id,
+     price.grade_id,
+     price.capacity_id,
+     price.cell_format_id,
+     price.mesh_size_id,
+     price.sub_product_id,
+     price.feedstock_id,
+     price.incoterm_id,
+     price.country_id,
+     price.region_id,
+     price.trade_type_id,
+     price.service_id,
+     COALESCE(price.observes, 'day'::text) AS "coalesce",
+     price.vat_country,
+     price.revision
+    FROM price
+   WHERE (price.revision <= price_at_3.at)
+ UNION ALL
+  SELECT price_history.id,
+     price_history.market_id,
+     price_history.code,
+     price_history.code_key,
+     price_history.price_type,
+     price_history.currency_id,
+     price_history.unit_id,
+     price_history.unit_dimension,
+     price_history.product_id,
+     price_history.name,
+     price_history.short_name,
+     price_history.specification,
+     price_history.assessment_launched_at,
+     price_history.price_category_id,
+     price_history.frequency_id,
+     price_history.purity_id,
+     price_history.grade_id,
+     price_history.capacity_id,
+     price_history.cell_format_id,
+     price_history.mesh_size_id,
+     price_history.sub_product_id,
+     price_history.feedstock_id,
+     price_history.incoterm_id,
+     price_history.country_id,
+     price_history.region_id,
+     price_history.trade_type_id,
+     price_history.service_id,
+     COALESCE(price_history.observes, 'day'::text) AS "coalesce",
+     price_history.vat_country,
+     price_history.revision
+    FROM price_history
+   WHERE ((price_history.revision <= price_at_3.at) AND (price_history.revision_to > price_at_3.at));
+END
+;
+
+comment on function price_at_3(bigint) is 'The rows of price at a revision. What was never stated to be a mean is of a day.';
+
+create or replace view published.vat_rate as
+ SELECT country,
+    valid_from,
+    rate,
+    revision
+   FROM vat_rate;
+
+comment on column published.vat_rate.country is 'ISO 3166 code of two letters';
+
+comment on column published.vat_rate.rate is 'The rate in percent of the price without VAT';
+
+comment on column published.vat_rate.revision is 'Revision that wrote this rate';
+
+comment on column published.vat_rate.valid_from is 'First day of the rate';
+
+comment on view published.vat_rate is 'The present rates of VAT: each is valid from its day until the next one of its country.';

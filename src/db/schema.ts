@@ -105,6 +105,8 @@ export interface PriceRow extends PriceDimensions {
   assessment_launched_at: string | null;
   /** The kind of a value. Null, if never stated, is a day. */
   observes: Observes | null;
+  /** ISO 3166 code of the country whose VAT the values include; null if not known to. */
+  vat_country: string | null;
   revision: Revision;
 }
 

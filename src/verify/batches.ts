@@ -1,6 +1,6 @@
 import { everyVersion, OMITTED_CHANGES, type Rule } from './rule.ts';
 
-const WRITTEN = ['series', 'fx_rate', 'holiday_list', 'calendar', 'price_calendar']
+const WRITTEN = ['series', 'fx_rate', 'holiday_list', 'calendar', 'price_calendar', 'vat_rate']
   .map((table) => everyVersion(table, 'batch_id'))
   .map(
     (rows) => `select batch_id, revision, count(*) as rows from ${rows} v
@@ -33,7 +33,8 @@ const WITHDRAWN = `select revision, sum(rows) as rows from (
     union all ${endedIn('fx_rate', 'source', 'currency_id', 'date')}
     union all ${endedIn('holiday_list', 'id')}
     union all ${endedIn('calendar', 'id')}
-    union all ${endedIn('price_calendar', 'price_id')}) as e group by 1`;
+    union all ${endedIn('price_calendar', 'price_id')}
+    union all ${endedIn('vat_rate', 'id')}) as e group by 1`;
 
 /** Rules of the ledger. */
 export const BATCH_RULES: readonly Rule[] = [

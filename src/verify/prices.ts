@@ -29,6 +29,7 @@ const IDENTITY: Readonly<Record<string, readonly string[]>> = {
   price: ['market_id', 'code', 'price_type', 'currency_id', 'unit_id'],
   holiday_list: ['slug'],
   calendar: ['slug'],
+  vat_rate: ['country', 'valid_from'],
 };
 
 /** The text columns with the columns of their match keys, by table. */

@@ -37,6 +37,8 @@ const REFERENCES: Readonly<Record<string, readonly ForeignKey[]>> = {
   calendar_history: [HOLIDAYS, BATCH],
   price_calendar: [BATCH],
   price_calendar_history: [PRICE, ['calendar_id', 'calendar', 'calendar_history'], BATCH],
+  vat_rate: [BATCH],
+  vat_rate_history: [BATCH],
   product_history: [['market_id', 'market']],
   price_history: PRICE_REFERENCES,
   series_history: [PRICE, BATCH],

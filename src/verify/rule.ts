@@ -38,6 +38,7 @@ export const VERSIONED: readonly Versioned[] = [
   byId('holiday_list', true),
   byId('calendar', true),
   { table: 'price_calendar', key: ['price_id'], mayBeRestored: true },
+  byId('vat_rate', true),
 ];
 
 /** Subquery for the current and past rows of a versioned table, with the column `table`. */

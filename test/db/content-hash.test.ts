@@ -66,6 +66,7 @@ const CHANGES: Readonly<Record<string, string>> = {
   [`update price set specification = '[{"name": "a", "value": "b", "order": 1}]'`]: 'aluminium',
   "update price set assessment_launched_at = '2001-02-03'": 'aluminium',
   "update price set observes = 'month-mean'": 'aluminium',
+  "update price set vat_country = 'CN'": 'aluminium',
   [`update price set product_id =
     (select max(id) from product where market_id = price.market_id)`]: 'aluminium',
   "update product set alias = 'other' where slug = 'briq'": 'reference',
@@ -78,6 +79,7 @@ const CHANGES: Readonly<Record<string, string>> = {
   "update calendar set due_time = '17:00'": 'reference',
   "update holiday_list set known_until = '2027-12-31'": 'reference',
   'delete from price_calendar': 'aluminium',
+  "update vat_rate set rate = 14 where valid_from = '2019-04-01'": 'reference',
 };
 
 t.test('every visible change changes the hash, of its own part alone', async (t) => {

@@ -102,6 +102,7 @@ for (const market of MARKETS) {
     const columns = [
       ...['code', 'name', 'short_name', 'currency', 'product_alias', 'chemical_code'],
       ...['is_sustainable', 'assessment_launched_at', 'last_assessed_at', 'latest_published_at'],
+      'vat_country',
       ...names.map(snake),
     ];
     const found = await query(
@@ -114,6 +115,7 @@ for (const market of MARKETS) {
       code: record.code,
       name: record['name'],
       short_name: text(record['shortName']),
+      vat_country: text(record['vatCountry']),
       currency: text((record['currency'] as { iso: string } | null)?.iso ?? null),
       product_alias: product(record)['alias'],
       chemical_code: product(record)['chemicalCode'],

@@ -32,6 +32,7 @@ const MEMBERS = [
   'currency',
   'priceType',
   'observes',
+  'vatCountry',
   'series',
 ];
 

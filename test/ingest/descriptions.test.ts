@@ -41,6 +41,40 @@ t.test('a description changes only with permission, and its past is kept', async
   t.strictSame(rows, [{ name: 'Nickel cathode, premium "full plate"' }]);
 });
 
+t.test('the country of included VAT is stated in either format, never for a payable', async (t) => {
+  const { client, pool } = await loadingDatabase(t);
+  const header =
+    'code,market,name,product,priceCategory,priceType,frequency,currency,unitOfMeasure,vatCountry';
+  const price = (code: string, country: string) =>
+    `${code},nickel,Nickel,Nickel briquette,Spot,Price,Monthly,USD,tonne,${country}`;
+  const payable = 'XX-V-3,nickel,Nickel,Nickel briquette,Spot,Payable,Monthly,,Percent,';
+  const rows = [price('XX-V-1', 'cn'), price('XX-V-2', ''), payable];
+  t.match(await loadText(t, client, 'csv', [header, ...rows].join('\n')), { status: 'applied' });
+  const stated = async () => {
+    const { rows } = await pool.query(
+      "select vat_country from price where code like 'XX-V-%' order by code",
+    );
+    return rows.map((row) => row.vat_country);
+  };
+  t.strictSame(await stated(), ['CN', null, null]);
+  const wrong = [price('XX-V-4', 'China'), payable.replace('V-3', 'V-5').concat('CN')];
+  t.strictSame(errorsOf(await loadText(t, client, 'csv', [header, ...wrong].join('\n'))), [
+    [2, 'vatCountry', 'unknown_value'],
+    [3, 'vatCountry', 'invalid_price'],
+  ]);
+  const of = (code: string) => `{"price": {"code": "${code}", "vatCountry": "DE"}}`;
+  t.strictSame(errorsOf(await loadText(t, client, 'ndjson', of('XX-V-3'), CORRECTING)), [
+    [1, 'vatCountry', 'invalid_price'],
+  ]);
+  const changed = await loadText(t, client, 'ndjson', of('XX-V-1'), CORRECTING);
+  t.match(changed, {
+    status: 'applied',
+    preview: { changedPrices: { shown: [{ before: 'CN', after: 'DE' }] } },
+  });
+  await undoBatch(client, changed.batch);
+  t.strictSame(await stated(), ['CN', null, null], 'an undo brings the old one back');
+});
+
 t.test('what the values are is stated in either format, a day if nothing is', async (t) => {
   const { client, pool } = await loadingDatabase(t);
   const header =

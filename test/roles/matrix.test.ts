@@ -5,7 +5,7 @@ import { roledDatabase } from '../support/database/roles.ts';
 
 /** The tables that loads write. Triggers and migrations write the others, if anything does. */
 const DATA = ['currency', 'dimension_value', 'fx_rate', 'price', 'product', 'series'];
-const CALENDARS = ['calendar', 'holiday_list', 'price_calendar'];
+const REFERENCE_FILES = ['calendar', 'holiday_list', 'price_calendar', 'vat_rate'];
 const LEDGER = ['load_batch', 'load_coverage'];
 
 /** Every right to write, by account: tables, or `table.column` where it is not the whole table. */
@@ -13,10 +13,10 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
   // The migrator has no right of its own: it acts as the owner.
   migrator: {},
   loader: {
-    insert: [...DATA, ...CALENDARS, ...LEDGER].sort(),
+    insert: [...DATA, ...REFERENCE_FILES, ...LEDGER].sort(),
     // The right to lock write_lock, which has no columns.
-    update: [...DATA, ...CALENDARS, 'write_lock'].sort(),
-    delete: ['fx_rate', 'series', ...CALENDARS].sort(),
+    update: [...DATA, ...REFERENCE_FILES, 'write_lock'].sort(),
+    delete: ['fx_rate', 'series', ...REFERENCE_FILES].sort(),
   },
   usage: {},
   service: {},

@@ -33,6 +33,7 @@ import {
   printRefused,
   printReport,
 } from './report.ts';
+import { addLoadVat } from './vat.ts';
 
 /*
  * The commands that change prices: loads of files, withdrawals, and the ledger with its undo.
@@ -257,6 +258,7 @@ Examples:
 export const LOAD_COMMANDS = [
   ...FORMAT_NAMES.map(formatCommand),
   addLoadCalendar,
+  addLoadVat,
   addLoadLog,
   addLoadShow,
   addLoadUndo,

@@ -14,6 +14,7 @@ import {
   Specification,
   textOrNull,
   ValuesObserve,
+  VatCountry,
   Warning,
   word,
 } from './components.ts';
@@ -130,6 +131,7 @@ const PriceState = open(
     assessmentLaunchedAt: ref(AssessmentLaunchedAt),
     ...anyPriceReferences,
     observes: ref(ValuesObserve),
+    vatCountry: ref(VatCountry),
   },
   {
     $id: 'PriceState',

@@ -146,6 +146,14 @@ export const ValuesObserve = openWord(OBSERVES, {
     '(`month-mean`, `year-mean`)',
 });
 
+/** The country whose value added tax the values of a price include. */
+export const VatCountry = nullable(
+  Type.String({
+    description: 'ISO 3166 code of the country whose VAT the values include; null if not known to',
+  }),
+  { $id: 'VatCountry' },
+);
+
 export const AssessmentLaunchedAt = nullable(Day('First day of the assessment'), {
   $id: 'AssessmentLaunchedAt',
 });
@@ -361,6 +369,7 @@ export const COMPONENTS: readonly TSchema[] = [
   ...Object.values(DIMENSION_FIELDS),
   PriceCurrency,
   ValuesObserve,
+  VatCountry,
   AssessmentLaunchedAt,
   LastAssessedAt,
   LatestPublishedAt,

@@ -246,4 +246,5 @@ export const csvColumns = (market: Market): readonly string[] => [
   'observes',
   ...['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'],
   'nextExpectedAt',
+  'vatCountry',
 ];

@@ -20,6 +20,7 @@ import {
   Specification,
   textOrNull,
   ValuesObserve,
+  VatCountry,
   WarningLine,
 } from './components.ts';
 import { FORMAT_COMPONENTS, ndjsonSchema } from './formats.ts';
@@ -176,6 +177,7 @@ function recordSchema(market: Market): TObject {
       nextExpectedAt: ref(NextExpectedAt),
       ...priceReferences(dimensions),
       observes: ref(ValuesObserve),
+      vatCountry: ref(VatCountry),
       conversion: Type.Optional(ref(Conversion)),
       summary: Type.Optional(ref(Summary)),
       series: ref(Series),

@@ -1,7 +1,8 @@
 import { sql, type Transaction } from 'kysely';
 import type { CalendarFile } from '../../calendar/definition.ts';
-import { calendarChanges, countChanges, readCalendars, writeCalendars } from '../calendars.ts';
+import { calendarChanges, readCalendars, writeCalendars } from '../calendars.ts';
 import { openRevision } from '../connection.ts';
+import { countEntries } from '../ledger.ts';
 import type { Database } from '../schema.ts';
 
 type Trx = Transaction<Database>;
@@ -74,5 +75,6 @@ export async function writeSampleCalendars(
   const changes = calendarChanges(file, current, free);
   await openRevision(trx, 'seeds: sample data');
   await writeCalendars(trx, changes, batch);
-  return { rows, inserted: countChanges(changes).inserted, unchanged };
+  const written = [...changes.holidays, ...changes.calendars, ...changes.prices];
+  return { rows, inserted: countEntries(written).inserted, unchanged };
 }

@@ -5,6 +5,7 @@ import { CURRENCIES } from '../../../seeds/reference/currencies.ts';
 import { SEARCH_ALIASES } from '../../../seeds/reference/search-aliases.ts';
 import { UNITS } from '../../../seeds/reference/units.ts';
 import { VALUES } from '../../../seeds/reference/values.ts';
+import { VAT_RATES } from '../../../seeds/reference/vat-rates.ts';
 import type { SampleMarket } from '../../../seeds/sample.ts';
 import type { ValueKind } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
@@ -18,6 +19,7 @@ import type {
   SearchAlias,
   UnitOfMeasure,
 } from '../schema.ts';
+import { vatChanges, vatCountriesEver, writeVatRates } from '../vat-rates.ts';
 
 type Trx = Transaction<Database>;
 
@@ -150,6 +152,21 @@ async function writeSources(trx: Trx): Promise<void> {
     .execute();
 }
 
+/** Inserts the rates of VAT of countries that never had any, and returns their number. */
+async function writeMissingVatRates(trx: Trx): Promise<number> {
+  const known = await vatCountriesEver(trx);
+  const missing = Object.entries(VAT_RATES).filter(([country]) => !known.has(country));
+  const rates = missing.map(([country, all]) => {
+    const texts = Object.entries(all).map(([from, rate]) => [from, String(rate)] as const);
+    return [country, new Map(texts)] as const;
+  });
+  const { changes } = vatChanges(new Map(rates), new Map());
+  if (changes.length === 0) return 0;
+  await openRevision(trx, 'seeds: reference data');
+  await writeVatRates(trx, changes, null);
+  return changes.length;
+}
+
 /**
  * Inserts missing reference rows in one revision, or none if all are present. Does not change
  * present rows, whose names may have been edited.
@@ -175,6 +192,7 @@ export async function writeReference(
     await trx.insertInto(table).values(missing).execute();
     inserted += missing.length;
   }
+  inserted += await writeMissingVatRates(trx);
   await writeSources(trx);
   return { inserted };
 }

@@ -101,6 +101,7 @@ function rowOf(ids: ReferenceIds, market: SampleMarket, price: SamplePrice): Ins
     specification: JSON.stringify(price.specification),
     assessment_launched_at: price.launched,
     observes: price.observes,
+    vat_country: price.vatCountry,
     ...dimensionsOf(ids, price),
   };
 }

@@ -185,6 +185,14 @@ const observes: FieldReader = (text, { description }) => {
   return description.fail('unknown_value', 'observes', message);
 };
 
+/** Countries are not listed: a rate of VAT may be loaded after the price. */
+const vatCountry: FieldReader = (text, { description }) => {
+  const code = text?.toUpperCase() ?? null;
+  if (code === null || /^[A-Z]{2}$/.test(code)) return { vat_country: code };
+  const message = 'Expected the ISO 3166 code of a country, of two letters, such as CN';
+  return description.fail('unknown_value', 'vatCountry', message);
+};
+
 const product: FieldReader = (text, { description, reference, marketId }) => {
   if (text === null) return description.fail('missing_value', 'product', 'A price needs a product');
   if (marketId === undefined) return null;
@@ -223,6 +231,7 @@ const READERS: Readonly<Record<string, FieldReader>> = {
   assessmentLaunchedAt: launched,
   specification,
   observes,
+  vatCountry,
   ...Object.fromEntries(DIMENSION_FIELDS.map((field) => [field, dimension])),
 };
 
@@ -246,9 +255,20 @@ function checkCurrencyAndUnit(columns: DescribedColumns, description: Descriptio
   }
 }
 
+/** A payable is a percentage, which includes no tax. @param type null if it is not known */
+function checkVat(
+  { vat_country: country }: DescribedColumns,
+  description: DescriptionChecker,
+  type: unknown,
+): void {
+  if (type !== 'payable' || typeof country !== 'string') return;
+  description.fail('invalid_price', 'vatCountry', 'A payable includes no VAT');
+}
+
 /** An existing price; null stands for a new one. */
 interface KnownPrice {
   readonly market: string;
+  readonly price_type?: unknown;
 }
 
 /**
@@ -282,6 +302,7 @@ export function describedColumns(
     Object.assign(columns, READERS[column]?.(text, context));
   }
   if (!known) checkCurrencyAndUnit(columns, description);
+  checkVat(columns, description, known?.price_type ?? columns['price_type']);
   return description.failed ? null : columns;
 }
 

@@ -36,6 +36,7 @@ export const CHANGEABLE: Readonly<Record<string, string>> = {
   specification: 'specification',
   assessment_launched_at: 'assessmentLaunchedAt',
   observes: 'observes',
+  vat_country: 'vatCountry',
   ...Object.fromEntries([...KIND_OF.keys()].map((field) => [columnName(field), field])),
 };
 export const CHANGEABLE_COLUMNS: readonly string[] = Object.keys(CHANGEABLE);

@@ -3,15 +3,16 @@ import type { Trx } from '../descriptions/known-names.ts';
 import { firstOf, type Listed } from '../staging/change-set.ts';
 
 /*
- * Calendars in the ledger: what a revision changed in their tables, and how it is taken back. There
- * are few rows, so they are not staged.
+ * Calendars and rates of VAT in the ledger: what a revision changed in their tables, and how it is
+ * taken back. There are few rows, so they are not staged.
  */
 
-/** The tables of calendars, each after those that it references, with their keys. */
+/** The tables of calendars and VAT, each after those that it references, with their keys. */
 const TABLES = [
   { table: 'holiday_list', key: 'id', kind: 'holidays' },
   { table: 'calendar', key: 'id', kind: 'calendar' },
   { table: 'price_calendar', key: 'price_id', kind: 'price' },
+  { table: 'vat_rate', key: 'id', kind: 'vat' },
 ] as const;
 type CalendarTable = (typeof TABLES)[number];
 
@@ -51,7 +52,7 @@ const isAdded = ({ table, key }: CalendarTable, row: string, revision: string) =
     and not exists (${versions} and h.revision_to = ${revision}::bigint)`;
 };
 
-const [LISTS, CALENDARS, FOLLOWERS] = TABLES;
+const [LISTS, CALENDARS, FOLLOWERS, VAT_RATES] = TABLES;
 
 /** Later rows that refer to rows which the undo removes: calendars, prices, and their followers. */
 const laterReferences = (revision: string): RawBuilder<unknown> => sql`
@@ -86,18 +87,26 @@ const lostReferences = (revision: string): RawBuilder<unknown> => {
     union ${lost(earlierRows(FOLLOWERS, revision), 'price_id', 'price')}`;
 };
 
-/** The later revisions that depend on the changes of calendars of a revision. */
+/** The revisions that added a rate of VAT of a country and day that the undo restores. */
+const takenVatRates = (revision: string): RawBuilder<unknown> => sql`
+  select least(v.revision, (select min(h.revision) from vat_rate_history h where h.id = v.id))
+    as revision
+  from vat_rate v join ${earlierRows(VAT_RATES, revision)} as was
+    on was.country = v.country and was.valid_from = v.valid_from and was.id <> v.id`;
+
+/** The later revisions that depend on the changes of calendars and VAT of a revision. */
 export const laterCalendars = (revision: string): RawBuilder<unknown> =>
   sql.join(
     [
       ...TABLES.map((each) => laterRows(each, revision)),
       laterReferences(revision),
       lostReferences(revision),
+      takenVatRates(revision),
     ],
     sql` union `,
   );
 
-/** One row of calendars before and after a revision. */
+/** One row of calendars or VAT before and after a revision. */
 export interface CalendarRowChange {
   readonly kind: string;
   readonly name: string;
@@ -112,14 +121,19 @@ const shownRow = ({ table }: CalendarTable, row: string): RawBuilder<unknown> =>
         union select id, slug from calendar_history) as c
         where c.id = ${sql.ref(`${row}.calendar_id`)} limit 1)`
     : sql`case when ${sql.ref(`${row}.id`)} is not null then to_jsonb(${sql.ref(row)})
-        - array['id', 'slug', 'batch_id', 'revision', 'revision_to'] end`;
+        - array['id', 'slug', 'country', 'valid_from', 'batch_id', 'revision', 'revision_to']
+        end`;
 
-const nameOf = ({ table }: CalendarTable): RawBuilder<unknown> =>
-  table === 'price_calendar'
-    ? sql`(select p.code from (select id, code from price
-        union select id, code from price_history) as p
-        where p.id = coalesce(became.price_id, was.price_id) limit 1)`
-    : sql`coalesce(became.slug, was.slug)`;
+function nameOf({ table }: CalendarTable): RawBuilder<unknown> {
+  if (table === 'vat_rate') {
+    return sql`concat_ws(' ', coalesce(became.country, was.country),
+      coalesce(became.valid_from, was.valid_from))`;
+  }
+  if (table !== 'price_calendar') return sql`coalesce(became.slug, was.slug)`;
+  return sql`(select p.code from (select id, code from price
+    union select id, code from price_history) as p
+    where p.id = coalesce(became.price_id, was.price_id) limit 1)`;
+}
 
 const changesIn = (each: CalendarTable, revision: string): RawBuilder<unknown> => {
   const { table, key, kind } = each;
@@ -144,21 +158,28 @@ export const shownCalendars = (revision: string): RawBuilder<CalendarRowChange> 
   sql<CalendarRowChange>`
     select * from (${calendarsIn(revision)}) as changes order by kind, name collate "C"`;
 
-/** A holiday list, calendar or price whose calendar an undo changes. */
+/** A holiday list, a calendar, a price whose calendar an undo changes, or a rate of VAT. */
 export interface UndoneCalendar {
   readonly kind: string;
   readonly name: string;
 }
 
-/** The effects of an undo on calendars, by the row after it. */
+/** The effects of an undo on calendars and rates of VAT, by the row after it. */
 export interface UndoneCalendars {
   /** Rows that the revision added. */
   readonly calendarsRemoved: Listed<UndoneCalendar>;
+  readonly vatRatesRemoved: Listed<UndoneCalendar>;
   /** Rows that the revision changed. */
   readonly calendarsAsBefore: Listed<UndoneCalendar>;
+  readonly vatRatesAsBefore: Listed<UndoneCalendar>;
   /** Rows that the revision removed. */
   readonly calendarsRestored: Listed<UndoneCalendar>;
+  readonly vatRatesRestored: Listed<UndoneCalendar>;
 }
+
+const REMOVED = sql`before is null`;
+const AS_BEFORE = sql`before is not null and after is not null`;
+const RESTORED = sql`after is null`;
 
 /**
  * @param revision null if the batch changed nothing
@@ -169,17 +190,21 @@ export async function previewCalendars(
   revision: string | null,
   most: number | null,
 ): Promise<UndoneCalendars> {
-  const of = (condition: RawBuilder<unknown>): Promise<Listed<UndoneCalendar>> =>
+  const of = (effect: RawBuilder<unknown>, isVat: boolean): Promise<Listed<UndoneCalendar>> =>
     firstOf(
       trx,
       sql<UndoneCalendar>`
-        select kind, name from (${calendarsIn(revision ?? '0')}) as changes where ${condition}`,
+        select kind, name from (${calendarsIn(revision ?? '0')}) as changes
+        where ${effect} and (kind = 'vat') = ${isVat}`,
       most,
     );
   return {
-    calendarsRemoved: await of(sql`before is null`),
-    calendarsAsBefore: await of(sql`before is not null and after is not null`),
-    calendarsRestored: await of(sql`after is null`),
+    calendarsRemoved: await of(REMOVED, false),
+    calendarsAsBefore: await of(AS_BEFORE, false),
+    calendarsRestored: await of(RESTORED, false),
+    vatRatesRemoved: await of(REMOVED, true),
+    vatRatesAsBefore: await of(AS_BEFORE, true),
+    vatRatesRestored: await of(RESTORED, true),
   };
 }
 

@@ -174,10 +174,13 @@ export interface BatchChange {
     | 'name-removed'
     | 'calendar-added'
     | 'calendar-changed'
-    | 'calendar-removed';
+    | 'calendar-removed'
+    | 'vat-added'
+    | 'vat-changed'
+    | 'vat-removed';
   /** Code of the price, currency of the rate, or the name. */
   readonly code: string;
-  /** Source of a rate, kind of a name; `holidays`, `calendar` or `price` for calendars. */
+  /** Source of a rate, kind of a name; `holidays`, `calendar` or `price` for calendars; `vat`. */
   readonly of: string | null;
   /** Day of the value; null for other changes. */
   readonly date: string | null;
@@ -236,7 +239,8 @@ function calendarChange({ kind, name, before, after }: CalendarRowChange): Batch
     typeof row === 'string' ? { calendar: row } : row;
   const end = before === null ? 'added' : after === null ? 'removed' : 'changed';
   const values = { before: asMembers(before), after: asMembers(after) };
-  return { operation: `calendar-${end}`, code: name, of: kind, date: null, ...values };
+  const of = kind === 'vat' ? 'vat' : 'calendar';
+  return { operation: `${of}-${end}`, code: name, of: kind, date: null, ...values };
 }
 
 async function* rowsAs<T>(
@@ -248,7 +252,7 @@ async function* rowsAs<T>(
 }
 
 /**
- * All changes of a revision: names, prices, calendars, then points and rates sorted by code and
+ * All changes of a revision: names, prices, calendars and VAT, then points and rates sorted by code and
  * day. Memory does not grow with their number.
  */
 async function* changesOf(trx: Trx, revision: string): AsyncGenerator<BatchChange> {

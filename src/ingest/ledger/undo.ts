@@ -197,9 +197,9 @@ async function write(trx: Trx, number: string, preview: UndoPreview): Promise<Lo
   await writeChanges(trx, await changedTargets(trx), ORIGINAL_METADATA, written);
   await undoCalendars(trx, number);
   const counted = {
-    withdrawn: written.withdrawn + preview.calendarsRemoved.total,
-    corrected: written.corrected + preview.calendarsAsBefore.total,
-    inserted: written.inserted + preview.calendarsRestored.total,
+    withdrawn: written.withdrawn + preview.calendarsRemoved.total + preview.vatRatesRemoved.total,
+    corrected: written.corrected + preview.calendarsAsBefore.total + preview.vatRatesAsBefore.total,
+    inserted: written.inserted + preview.calendarsRestored.total + preview.vatRatesRestored.total,
   };
   return {
     ...NO_COUNTS,

@@ -142,6 +142,7 @@ export const ATTRIBUTES: readonly string[] = [
   'assessmentLaunchedAt',
   'specification',
   'observes',
+  'vatCountry',
   ...DIMENSION_FIELDS,
 ];
 

@@ -120,9 +120,10 @@ const ATTRIBUTES = sql.join(
     ...['id', 'code', 'price_type', 'currency_id', 'unit_id', 'product_id', 'name', 'short_name'],
     ...['specification', 'assessment_launched_at', 'price_category_id', 'frequency_id'],
     ...Object.values(DIMENSIONS).map(({ field }) => columnName(field)),
+    'vat_country',
   ]
     .map<RawBuilder<unknown>>((column) => sql.ref(column))
-    // The same default as in `price_at_2`.
+    // The same default as in `price_at_3`.
     .concat(sql`coalesce(observes, 'day') as observes`),
 );
 

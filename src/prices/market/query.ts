@@ -60,6 +60,8 @@ export interface PriceAttributes extends PriceDimensions {
   readonly assessment_launched_at: string | null;
   /** The kind of a value: of a day, or the mean of a period. */
   readonly observes: Observes;
+  /** ISO 3166 code of the country whose VAT the values include; null if not known to. */
+  readonly vat_country: string | null;
 }
 
 /** A price at a revision, with the date and publication of its latest point. */
@@ -70,7 +72,7 @@ export interface SelectedPrice extends PriceAttributes {
 
 /** The prices of a market at a revision, aliased `p`; see `requireCommit`. */
 export const marketPrices = (slug: string, revision: string): RawBuilder<SelectedPrice> =>
-  sql<SelectedPrice>`(select price.* from price_at_2(${numberIn(revision)}) as price
+  sql<SelectedPrice>`(select price.* from price_at_3(${numberIn(revision)}) as price
     where price.market_id = (select id from market where slug = ${slug})
       and ${requireCommit(revision)})`;
 

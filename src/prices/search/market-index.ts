@@ -33,7 +33,8 @@ export function foundPrice(
   references: References,
 ): FoundPrice {
   const record = membersOf(market, price, references, currencyAndUnitOf(price, references));
-  const { specification: _long, assessmentLaunchedAt: _past, observes: _means, ...shown } = record;
+  const { specification: _long, assessmentLaunchedAt: _past, ...others } = record;
+  const { observes: _means, vatCountry: _tax, ...shown } = others;
   return shown as unknown as FoundPrice;
 }
 

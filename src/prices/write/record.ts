@@ -69,6 +69,7 @@ export function attributesOf(
     currency: currencyAndUnit.currency,
     priceType: known(references.priceTypes, price.price_type, 'price type'),
     observes: price.observes,
+    vatCountry: price.vat_country,
   };
 }
 

@@ -92,6 +92,7 @@ export function sharedValues(
     latestPublishedAt: members.latestPublishedAt,
     nextExpectedAt: members.nextExpectedAt,
     observes: members.observes,
+    vatCountry: members.vatCountry,
     ...receiptValues(receipt),
     ...summaryValues(summary),
   };

@@ -55,6 +55,7 @@ const aboutOf = (record: ExactRecord) => ({
   latestPublishedAt: record.latestPublishedAt,
   nextExpectedAt: record.nextExpectedAt,
   observes: record.observes,
+  vatCountry: record.vatCountry,
 });
 
 const conversionOf = ({ conversion }: ExactRecord) => ({
