@@ -56,7 +56,8 @@ const DIMENSION_SLUGS = [
 
 const pricesOf = (marketId: number): string => `
   select p.code, p.price_type, c.iso, u.slug, d.slug, p.name, p.short_name, p.specification,
-    p.assessment_launched_at, coalesce(p.observes, 'day'), p.vat_country, ${DIMENSION_SLUGS}, (select c.slug
+    p.assessment_launched_at, coalesce(p.observes, 'day'), p.vat_country, ${DIMENSION_SLUGS},
+    (select c.slug
       from price_calendar f join calendar c on c.id = f.calendar_id where f.price_id = p.id)
   from price p join unit_of_measure u on u.id = p.unit_id join product d on d.id = p.product_id
     left join currency c on c.id = p.currency_id
@@ -106,10 +107,10 @@ async function hashed(driver: pg.PoolClient, statements: Iterable<string>, signa
 const sum = (counts: readonly number[]): number => counts.reduce((all, each) => all + each, 0);
 
 /**
- * Hashes the current data: reference data, calendars and rates of VAT, prices with all attributes, low, mid and
- * high of each point, and exchange rates. Excludes revisions, history, batches, API keys,
- * publication times and correction counts, so that databases with the same values have the same
- * hash, whatever the order of their loads. Reads one snapshot, in constant memory.
+ * Hashes the current data: reference data, calendars and rates of VAT, prices with all attributes,
+ * low, mid and high of each point, and exchange rates. Excludes revisions, history, batches, API
+ * keys, publication times and correction counts, so that databases with the same values have the
+ * same hash, whatever the order of their loads. Reads one snapshot, in constant memory.
  */
 export const contentHash = ({ pool }: Client, signal?: AbortSignal): Promise<ContentHash> =>
   withConnection(pool, async ({ driver }) => {

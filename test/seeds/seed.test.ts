@@ -82,7 +82,8 @@ const priceId = (code: string): string => `(select id from price where code = '$
 t.test('reference data alone brings no sample, in one revision', async (t) => {
   const { db, client } = await testDatabase(t);
   const report = await seed(client, { reference: true });
-  const inserted = 10 + 19 + VALUE_COUNT + PRODUCT_COUNT + ALIAS_COUNT;
+  const vatRates = 3;
+  const inserted = 10 + 19 + VALUE_COUNT + PRODUCT_COUNT + ALIAS_COUNT + vatRates;
   t.same(report, { reference: { inserted }, sample: null });
   t.match(await countsOf(db), {
     currency: 10,

@@ -1,4 +1,4 @@
-import type { VatChange } from '../../db/vat-rates.ts';
+import type { VatChange } from '../../db/reference/vat-rates.ts';
 import { referenceCommand } from './reference-file.ts';
 
 /** A change on one line. */

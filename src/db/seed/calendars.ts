@@ -1,8 +1,8 @@
 import { sql, type Transaction } from 'kysely';
 import type { CalendarFile } from '../../calendar/definition.ts';
-import { calendarChanges, readCalendars, writeCalendars } from '../calendars.ts';
 import { openRevision } from '../connection.ts';
 import { countEntries } from '../ledger.ts';
+import { calendarChanges, readCalendars, writeCalendars } from '../reference/calendars.ts';
 import type { Database } from '../schema.ts';
 
 type Trx = Transaction<Database>;

@@ -11,6 +11,7 @@ import type { ValueKind } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { openRevision } from '../connection.ts';
 import { idOf } from '../ids.ts';
+import { vatChanges, vatCountriesEver, writeVatRates } from '../reference/vat-rates.ts';
 import type {
   Currency,
   Database,
@@ -19,7 +20,6 @@ import type {
   SearchAlias,
   UnitOfMeasure,
 } from '../schema.ts';
-import { vatChanges, vatCountriesEver, writeVatRates } from '../vat-rates.ts';
 
 type Trx = Transaction<Database>;
 

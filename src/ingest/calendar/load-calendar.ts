@@ -6,25 +6,29 @@ import {
 } from '../../calendar/definition.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
+import type { Client } from '../../db/client.ts';
 import {
   type CalendarChanges,
   type CalendarRows,
   calendarChanges,
   readCalendars,
   writeCalendars,
-} from '../../db/calendars.ts';
-import type { Client } from '../../db/client.ts';
+} from '../../db/reference/calendars.ts';
 import type { Trx } from '../descriptions/known-names.ts';
 import { codesOf } from '../load/classify.ts';
 import {
   type EntryChange,
   loadReferenceFile,
   type ReferenceKind,
-  type ReferencePreview,
   type ReferenceReport,
   type ReferenceRequest,
   type ReportFault,
 } from '../load/reference-file.ts';
+
+/*
+ * Loads of publication calendars. A file states holiday lists, calendars, and which price follows
+ * which; entries of the database that it does not name stay.
+ */
 
 /** One changed entry. Without `after` the price follows none now. */
 export interface CalendarChange extends EntryChange<HolidayList | CalendarDefinition | string> {
@@ -33,7 +37,6 @@ export interface CalendarChange extends EntryChange<HolidayList | CalendarDefini
   readonly name: string;
 }
 
-export type CalendarPreview = ReferencePreview<CalendarChange>;
 export type CalendarRequest = ReferenceRequest<CalendarChange>;
 export type CalendarReport = ReferenceReport<CalendarChange>;
 

@@ -252,8 +252,8 @@ async function* rowsAs<T>(
 }
 
 /**
- * All changes of a revision: names, prices, calendars and VAT, then points and rates sorted by code and
- * day. Memory does not grow with their number.
+ * All changes of a revision: names, prices, calendars and VAT, then points and rates sorted by code
+ * and day. Memory does not grow with their number.
  */
 async function* changesOf(trx: Trx, revision: string): AsyncGenerator<BatchChange> {
   yield* rowsAs(trx, namesIn(revision), ({ kind, before, after }) => ({

@@ -39,7 +39,7 @@ export interface EntryChange<Value> {
 }
 
 /** The changes that a file makes. */
-export interface FileChanges<Change> {
+interface FileChanges<Change> {
   /** In the order of the file. */
   readonly changes: readonly Change[];
   /** Entries of the file that the database has already. */
@@ -62,7 +62,7 @@ export interface ReferenceKind<Content, Change extends EntryChange<unknown>> {
 }
 
 /** The changes that a load will make, reported before they are written. */
-export interface ReferencePreview<Change> {
+interface ReferencePreview<Change> {
   readonly changes: Listed<Change>;
   readonly unchanged: number;
 }
@@ -93,6 +93,35 @@ interface ReadLoad<Content, Change extends EntryChange<unknown>> {
   readonly sha256: Buffer;
   readonly startedAt: string;
   readonly reason: string | null;
+}
+
+/**
+ * Loads a file of reference data completely, in one transaction and one revision, or not at all.
+ * Every load is recorded in `load_batch`, including refused ones, except dry runs.
+ * @throws errors of the file system and of the database, and the reason of the signal; nothing has
+ *   changed then
+ */
+export async function loadReferenceFile<Content, Change extends EntryChange<unknown>>(
+  client: Client,
+  kind: ReferenceKind<Content, Change>,
+  request: ReferenceRequest<Change>,
+): Promise<ReferenceReport<Change>> {
+  request.signal?.throwIfAborted();
+  const source = await openSource(request.file);
+  try {
+    return await withSession(client, request.signal, async (connection) => {
+      const load = await readLoad(connection, kind, request, source);
+      // A file with faults is still compared, so that all unknown names are reported with them.
+      return withLockOrSnapshot(connection, request, (trx) => apply(trx, load)).catch(
+        (error: unknown) => {
+          if (error instanceof FileRefused) return refuse(connection, load);
+          throw error;
+        },
+      );
+    });
+  } finally {
+    await source.close();
+  }
 }
 
 /** Rolls the transaction back; the problems of the load state why. */
@@ -248,33 +277,4 @@ async function readLoad<Content, Change extends EntryChange<unknown>>(
   const reason = request.reason?.trim() || null;
   const startedAt = rows[0]?.now ?? '';
   return { kind, request, source, content, report, problems, sha256, startedAt, reason };
-}
-
-/**
- * Loads a file of reference data completely, in one transaction and one revision, or not at all.
- * Every load is recorded in `load_batch`, including refused ones, except dry runs.
- * @throws errors of the file system and of the database, and the reason of the signal; nothing has
- *   changed then
- */
-export async function loadReferenceFile<Content, Change extends EntryChange<unknown>>(
-  client: Client,
-  kind: ReferenceKind<Content, Change>,
-  request: ReferenceRequest<Change>,
-): Promise<ReferenceReport<Change>> {
-  request.signal?.throwIfAborted();
-  const source = await openSource(request.file);
-  try {
-    return await withSession(client, request.signal, async (connection) => {
-      const load = await readLoad(connection, kind, request, source);
-      // A file with faults is still compared, so that all unknown names are reported with them.
-      return withLockOrSnapshot(connection, request, (trx) => apply(trx, load)).catch(
-        (error: unknown) => {
-          if (error instanceof FileRefused) return refuse(connection, load);
-          throw error;
-        },
-      );
-    });
-  } finally {
-    await source.close();
-  }
 }

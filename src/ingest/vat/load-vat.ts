@@ -6,11 +6,10 @@ import {
   type VatRatesOf,
   vatChanges,
   writeVatRates,
-} from '../../db/vat-rates.ts';
+} from '../../db/reference/vat-rates.ts';
 import {
   loadReferenceFile,
   type ReferenceKind,
-  type ReferencePreview,
   type ReferenceReport,
   type ReferenceRequest,
   type ReportFault,
@@ -18,7 +17,11 @@ import {
 import { pointerTo } from '../mapping/yaml.ts';
 import { isDay } from '../parsing/dates.ts';
 
-export type VatPreview = ReferencePreview<VatChange>;
+/*
+ * Loads of rates of value added tax. A file states countries whole; those that it does not name
+ * stay.
+ */
+
 export type VatRequest = ReferenceRequest<VatChange>;
 export type VatReport = ReferenceReport<VatChange>;
 

@@ -1,5 +1,5 @@
 import { Calendar, type NextDue } from '../../calendar/calendar.ts';
-import { type CalendarRows, definitionOf, holidayListOf } from '../../db/calendars.ts';
+import { type CalendarRows, definitionOf, holidayListOf } from '../../db/reference/calendars.ts';
 import { dayOf } from '../../std/days.ts';
 
 /** A calendar with its name. */

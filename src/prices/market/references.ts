@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Unit } from '../../conversion/units.ts';
-import { readCalendars } from '../../db/calendars.ts';
+import { readCalendars } from '../../db/reference/calendars.ts';
 import { type DataRevision, numberIn, requireCommit } from '../../db/revisions.ts';
 import type {
   Currency,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { readCalendars } from '../../../src/db/calendars.ts';
 import type { Client } from '../../../src/db/client.ts';
 import { contentHash } from '../../../src/db/content-hash.ts';
+import { readCalendars } from '../../../src/db/reference/calendars.ts';
 import { showBatch } from '../../../src/ingest/ledger/history.ts';
 import { RULES, verify } from '../../../src/verify/verify.ts';
 import { exported, imported } from '../../archive/support.ts';

@@ -1,8 +1,8 @@
 import t from 'tap';
 import type { Client } from '../../../src/db/client.ts';
 import { contentHash } from '../../../src/db/content-hash.ts';
+import { readVatRates } from '../../../src/db/reference/vat-rates.ts';
 import { seed } from '../../../src/db/seed/seed.ts';
-import { readVatRates } from '../../../src/db/vat-rates.ts';
 import { showBatch } from '../../../src/ingest/ledger/history.ts';
 import { loadVat, type VatReport, type VatRequest } from '../../../src/ingest/vat/load-vat.ts';
 import { RULES, verify } from '../../../src/verify/verify.ts';

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
-import type { CalendarDefinition, CalendarFile, HolidayList } from '../calendar/definition.ts';
-import { numberIn, requireCommit } from './revisions.ts';
-import type { Database } from './schema.ts';
+import type { CalendarDefinition, CalendarFile, HolidayList } from '../../calendar/definition.ts';
+import { numberIn, requireCommit } from '../revisions.ts';
+import type { Database } from '../schema.ts';
 
 /*
  * Publication calendars in the database: three versioned tables. A file states some of their rows

@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
-import { numberIn, requireCommit } from './revisions.ts';
-import type { Database } from './schema.ts';
+import { numberIn, requireCommit } from '../revisions.ts';
+import type { Database } from '../schema.ts';
 
 /*
  * Rates of value added tax in the database: a versioned table. A file states some countries whole;
@@ -23,10 +23,11 @@ export async function readVatRates(
   db: Kysely<Database>,
   revision: string | null,
 ): Promise<VatRatesByCountry> {
-  const rates = sql`country, valid_from as "from", trim_scale(rate)::text as rate`;
+  const isNow = revision === null;
+  const table = isNow ? sql`vat_rate` : sql`vat_rate_at(${numberIn(revision)})`;
   const { rows } = await sql<{ country: string; from: string; rate: string }>`
-    select ${rates} from ${revision === null ? sql`vat_rate` : sql`vat_rate_at(${numberIn(revision)})`}
-    ${revision === null ? sql`` : sql`where ${requireCommit(revision)}`}
+    select country, valid_from as "from", trim_scale(rate)::text as rate from ${table}
+    where ${isNow ? sql`true` : requireCommit(revision)}
     order by country, valid_from`.execute(db);
   const countries = Map.groupBy(rows, ({ country }) => country);
   return new Map(
@@ -48,7 +49,7 @@ export interface VatChange {
 }
 
 /** The changes that a file makes in the current rates. */
-export interface VatChanges {
+interface VatChanges {
   readonly changes: readonly VatChange[];
   /** Rates of the file that the database has already. */
   readonly unchanged: number;
