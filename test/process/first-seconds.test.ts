@@ -60,18 +60,14 @@ testWith(
   'process 1 of a container ends by SIGTERM before it has handlers of its own',
   { 'util-linux (as root)': process.getuid?.() === 0 ? programOnPath(['unshare']) : null },
   async (t) => {
-    // The tools of the tests add handlers to each process.
-    const { TAP: _tap, NODE_OPTIONS: _options, ...inherited } = process.env;
-    const child = spawn(
-      'unshare',
-      ['--pid', '--fork', '--kill-child', process.execPath, COMMANDS, 'token', 'check'],
-      {
-        cwd: tmpdir(),
-        env: { ...inherited, JWT_SECRET: 'x'.repeat(32) },
-        // The command waits for a token.
-        stdio: ['pipe', 'ignore', 'ignore'],
-      },
-    );
+    // The tools of the tests add handlers to each process that has these options.
+    const program = ['env', '-u', 'NODE_OPTIONS', process.execPath, COMMANDS, 'token', 'check'];
+    const child = spawn('unshare', ['--pid', '--fork', '--kill-child', ...program], {
+      cwd: tmpdir(),
+      env: { ...process.env, JWT_SECRET: 'x'.repeat(32) },
+      // The command waits for a token.
+      stdio: ['pipe', 'ignore', 'ignore'],
+    });
     t.teardown(() => child.kill('SIGKILL'));
     const exited = once(child, 'exit');
     let isRunning = true;
