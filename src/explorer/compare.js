@@ -27,6 +27,9 @@ export function pairOf(entries, compare) {
   return { pair: entries.slice(0, 2) };
 }
 
+/** The sentence in place of the button for a workbook. */
+export const NO_WORKBOOK = 'The service has no comparisons: for Excel choose other columns.';
+
 /** The forms of a file with the comparison: none if the prices cannot be compared. */
 export const formsOf = (entries, compare) =>
   compare === 'year' || pairOf(entries, compare).pair !== null

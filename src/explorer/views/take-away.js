@@ -87,8 +87,7 @@ export class TakeAway extends Component {
             <button type="button" onClick=${() => this.copy(({ citations }) => citations(props))}>Copy citation</button>
           </div>
         </div>
-        ${isCompared && html`<p class="quiet small">The service has no comparisons: for Excel choose other columns.</p>`}
-        ${!isCompared && props.answers.length > 1 && html`<p class="quiet small">Excel gets a workbook for each market; a CSV has all prices in one file.</p>`}
+        <p class="quiet small">${isCompared ? props.comparing.NO_WORKBOOK : props.answers.length > 1 && 'Excel gets a workbook for each market; a CSV has all prices in one file.'}</p>
         ${hasPrograms && html`<${Later} load=${programs} ...${props} form=${form} />`}
         <p class="quiet" role="status">${said}</p>
       </section>

@@ -78,8 +78,9 @@ function compacted(text: string): string {
 function withoutComments(name: string, file: Buffer): Buffer {
   const text = file.toString();
   if (name.endsWith('.js')) return Buffer.from(compacted(text));
-  // The indentation of a style sheet has no meaning.
-  return Buffer.from(text.replace(/^[ \t]*\/\*[\s\S]*?\*\/\n/gm, '').replace(/^\s+/gm, ''));
+  const short = text.replace(/^[ \t]*\/\*[\s\S]*?\*\/\n/gm, '').replace(/^\s+/gm, '');
+  // White space beside these characters of a style sheet has no meaning.
+  return Buffer.from(name.endsWith('.css') ? short.replace(/\s*([{};,])\s*/g, '$1') : short);
 }
 
 /** All static files, read at the start: the path of a request is never opened. */
