@@ -90,7 +90,7 @@ const Name = ({ price }) => html`
 
 const LateText = ({ price }) =>
   price.lateBy === 'frequency'
-    ? html`newest of <span class="day">${price.lastAssessedAt}</span>
+    ? html`newest of <span class="day">${price.lastAssessedAt}</span>${' '}
         <span class="mark" title="No calendar: judged by its frequency, with a generous allowance">by frequency</span>`
     : html`due <span class="day">${minuteOf(price.nextExpectedAt)}</span>`;
 
