@@ -39,6 +39,7 @@ t.test('every command explains itself, with an example', async (t) => {
       'db import',
       ...FORMAT_NAMES.map((name) => `load ${name}`),
       'load calendar',
+      'load vat',
       'load log',
       'load show',
       'load undo',
@@ -135,7 +136,7 @@ t.test('keys are made, listed, shown and revoked', async (t) => {
 t.test('a new database of another encoding than UTF-8 is not migrated', async (t) => {
   const { url } = await seededDatabase(t);
   const name = `${new URL(url).pathname.slice(1)}_ascii`;
-  const locale = `encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'`;
+  const locale = `encoding 'SQL_ASCII' locale_provider libc locale 'C'`;
   await administer(url, `create database "${name}" template template0 ${locale}`);
   t.teardown(() => administer(url, `drop database "${name}" with (force)`));
   const migrated = await prices(t, { DATABASE_URL: siblingUrl(url, name) }, 'db', 'migrate');

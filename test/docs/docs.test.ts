@@ -150,6 +150,7 @@ const CODE: ReadonlySet<string> = new Set(
 const FOREIGN = new Set([
   ...['failed_count', 'last_archived_time', 'pg_stat_archiver', 'pg_upgrade', 'pg_wal'],
   ...['pg_dump', 'pg_restore', 'pool_mode', 'default_pool_size'],
+  ...['auth_file', 'auth_query', 'client_tls_sslmode', 'server_tls_sslmode', 'abort_keep_alive'],
   ...['force_download', 'parentbased_traceidratio', 'recovery_target_time', 'stop_grace_period'],
 ]);
 
