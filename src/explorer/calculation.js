@@ -40,8 +40,19 @@ export const nameOfMarket = (market) =>
     .replace(/\W/g, '')
     .slice(0, 24);
 
+/** Most payables of a calculation. */
+export const PAYABLES_MAX = 6;
+
+/** A payable of a draft. Its content is in percent of the material. */
+export function payableOf(code = '', { content = '', side = '' } = {}) {
+  inputs += 1;
+  return { id: inputs, code, content: String(content), side };
+}
+
 /** A draft without inputs. */
 export const emptyDraft = () => ({
+  payables: null,
+  shared: {},
   formula: '',
   inputs: [],
   anchor: today(),
@@ -64,23 +75,10 @@ const priceAt = (price, period, side) =>
 /** The draft of each template, of a price: `market` and the members of its record; or of none. */
 const DRAFTS = {
   average: (price) => ({ inputs: [priceAt(price, 'M-1')] }),
-  payable(price) {
-    const isPayable = price?.currency === null;
-    const payable = { ...priceAt(isPayable ? price : null, 'S'), name: 'payable' };
-    const reference = isPayable ? price.reference : price;
-    return {
-      formula: 'payable * reference * content',
-      inputs: [
-        payable,
-        inputOf('reference', 'price', {
-          code: reference?.code ?? '',
-          period: 'M-1',
-          ...(isPayable && reference?.side ? { side: reference.side } : {}),
-        }),
-        inputOf('content', 'number', { value: '18', unit: '%', note: '' }),
-      ],
-    };
-  },
+  payable: () => ({
+    payables: [payableOf()],
+    shared: { period: 'S', referencePeriod: 'M-1', currency: '', unitOfMeasure: '' },
+  }),
   formula(price) {
     const input = priceAt(price, 'M-1');
     const unit = (price && unitOfPrice(price)) ?? 'USD/t';
@@ -134,12 +132,27 @@ function inputBody({ kind, members }) {
   };
 }
 
+/** The members that only one form of a body has. */
+const formOf = ({ payables, shared, formula, inputs: all }) =>
+  payables
+    ? {
+        payables: payables.map(({ code, content, side }) => ({
+          code,
+          ...given({ content, side }),
+        })),
+        ...given(shared),
+      }
+    : {
+        ...(formula.trim() ? { formula: formula.trim() } : {}),
+        inputs: Object.fromEntries(all.map((each) => [each.name, inputBody(each)])),
+      };
+
 /** The body of the request of a draft. */
-export function bodyOf({ formula, inputs: all, anchor, series, result, options }) {
+export function bodyOf(draft) {
+  const { anchor, series, result, options } = draft;
   const rules = given({ ...result, decimals: whole(result.decimals) });
   return {
-    ...(formula.trim() ? { formula: formula.trim() } : {}),
-    inputs: Object.fromEntries(all.map((each) => [each.name, inputBody(each)])),
+    ...formOf(draft),
     ...(series ? { anchor: series } : anchor ? { anchor } : {}),
     ...(rules ? { result: rules } : {}),
     ...(Object.keys(options).length > 0 ? { options } : {}),
@@ -166,11 +179,30 @@ function longForm(body) {
   return { inputs: { price: { code, ...members } }, anchor, result, options };
 }
 
+/** The payables of a body, with the members that they share; null without any. */
+function payablesIn({
+  payables,
+  formula: _f,
+  inputs: _i,
+  anchor: _a,
+  result: _r,
+  options: _o,
+  ...shared
+}) {
+  if (!Array.isArray(payables)) return { payables: null, shared: {} };
+  const sent = payables.filter(isObject);
+  return {
+    payables: sent.map((each) => payableOf(String(each.code ?? ''), each)),
+    shared: texts(shared),
+  };
+}
+
 /** The draft of a body. */
 export function draftOf(sent) {
   const body = longForm(sent);
   const sentInputs = isObject(body.inputs) ? Object.entries(body.inputs) : [];
   return {
+    ...payablesIn(body),
     formula: typeof body.formula === 'string' ? body.formula : '',
     inputs: sentInputs
       .filter(([, each]) => isObject(each))
@@ -197,9 +229,10 @@ export function bodyIn(text) {
   }
 }
 
-/** True if a body has an input, and every price of it a code. */
+/** True if a body has an input, and every price and payable of it a code. */
 export function isComplete(body) {
-  const { inputs: all } = longForm(body);
+  const { inputs: all, payables } = longForm(body);
+  if (Array.isArray(payables)) return payables.every((each) => !isObject(each) || each.code !== '');
   if (!isObject(all)) return Object.keys(body).length > 0;
   const members = Object.values(all);
   return members.length > 0 && members.every((each) => !isObject(each) || each.code !== '');

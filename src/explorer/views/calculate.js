@@ -16,12 +16,12 @@ const STYLE = new URL('../calculation.css', import.meta.url).href;
 const ADDRESS = 'v3/calculations';
 
 /** A test of violations that a field of the form shows. */
-const isAtField = ({ inputs }) => {
+const isAtField = ({ inputs, payables }) => {
   const names = new Set(inputs.map(({ name }) => `/inputs/${name}`));
-  const fields = ['/formula', '/anchor', '/anchor/from', '/anchor/to', '/anchor/every', '/inputs'];
   return ({ pointer }) =>
-    fields.includes(pointer) ||
-    /^\/result\/(unit|decimals|mode)$/.test(pointer) ||
+    /^\/(formula|inputs|anchor(\/(from|to|every))?|result\/(unit|decimals|mode))$/.test(pointer) ||
+    (payables !== null &&
+      /^\/(payables\/\d+\/\w+|\w*[pP]eriod|currency|unitOfMeasure)$/.test(pointer)) ||
     names.has(pointer.split('/').slice(0, 3).join('/'));
 };
 
@@ -90,8 +90,8 @@ export class CalculateView extends Loaded {
   /** Replaces the form by a template, which keeps the first price and the anchor. */
   useTemplate = (id) => {
     const { inputs, anchor, series } = this.state.draft;
-    const kept = inputs.find(({ name, members }) => members.code && name !== 'payable');
-    if (!kept) this.edit(draftFrom(id));
+    const kept = inputs.find(({ members }) => members.code);
+    if (!kept || id === 'payable') this.edit(draftFrom(id));
     else {
       const price = { market: kept.name, code: kept.members.code };
       this.edit({ ...draftFrom(id, price), anchor, series });

@@ -1,9 +1,12 @@
 // The form of a calculation.
 import { freeName, INPUTS_MAX, inputOf, isName, nameOfMarket, renamed } from '../calculation.js';
 import { anchorFor } from '../dates.js';
-import { daysText, EXAMPLES, FORMS, isRelative, periodText } from '../periods.js';
-import { Component, createRef, html } from '../ui.js';
+import { EXAMPLES, periodText } from '../periods.js';
+import { Component, createRef, html, Later } from '../ui.js';
+import { Field, optionsOf, periodHint } from './calculation-fields.js';
 import { Search } from './search.js';
+
+const payablesPart = async () => (await import('./payables-part.js')).PayablesPart;
 
 const SIDES = ['mid', 'low', 'high'];
 const STATISTICS = ['average', 'first', 'last', 'min', 'max'];
@@ -16,62 +19,6 @@ const MISSING = {
 const METHODS = ['mean-of-mids', 'mid-of-rounded-averages'];
 const MODES = ['half-even', 'half-up', 'down', 'up'];
 const VAT = ['as-published', 'exclude'];
-
-let fields = 0;
-
-function fieldId() {
-  fields += 1;
-  return `field-${fields}`;
-}
-
-/** The violations of a field, below it. */
-const Faults = ({ id, all }) =>
-  all.length > 0 &&
-  html`<span class="fault" id=${id} role="alert">${all.map(({ detail }) => detail).join('. ')}</span>`;
-
-/** A labelled field with its violations and a hint. */
-class Field extends Component {
-  id = fieldId();
-
-  render({ label, value, edit, faults = [], hint, wide, options, children, ...others }) {
-    const described = [faults.length > 0 && `${this.id}-fault`, hint && `${this.id}-hint`];
-    const shared = {
-      id: this.id,
-      'aria-invalid': faults.length > 0 ? 'true' : null,
-      'aria-describedby': described.filter(Boolean).join(' ') || null,
-    };
-    const typed = (event) => edit(event.target.value);
-    return html`
-      <div class=${wide ? 'part wide' : 'part'}>
-        <label for=${this.id}>${label}</label>
-        ${
-          options
-            ? html`<select ...${shared} onChange=${typed}>
-                ${options.map(([id, name]) => html`<option value=${id} selected=${id === (value || options[0][0])}>${name}</option>`)}
-              </select>`
-            : html`<input type="text" autocomplete="off" spellcheck=${false} ...${shared} ...${others} value=${value} onInput=${typed} />`
-        }
-        ${children}
-        ${hint && html`<span class="quiet small" id=${`${this.id}-hint`} aria-live="polite">${hint}</span>`}
-        <${Faults} id=${`${this.id}-fault`} all=${faults} />
-      </div>
-    `;
-  }
-}
-
-const optionsOf = (names) => names.map((each) => [each, each]);
-
-/** The explanation of a period, with the days of the answer where it has this period. */
-function periodHint(text, receipt) {
-  if (!text) return FORMS;
-  const words = periodText(text);
-  if (words === null) return FORMS;
-  const from = receipt?.from ?? receipt?.sessions?.[0]?.date;
-  const to = receipt?.to ?? receipt?.sessions?.at(-1)?.date;
-  const isAnswered = receipt?.period === text && from && isRelative(text);
-  const days = isAnswered ? `: ${daysText(from, to)}` : '';
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}${days}.`;
-}
 
 /** The members of each kind of input that have a field. */
 const SHOWN = {
@@ -132,7 +79,7 @@ class InputPart extends Component {
       app=${app}
       view=${view}
       markets=${markets}
-      label=${input.name === 'payable' ? 'Find a payable' : 'Find a price or payable'}
+      label="Find a price or payable"
       pick=${(price) => onPick(input, price)}
     />`;
   }
@@ -352,6 +299,24 @@ export class CalculationForm extends Component {
     });
   };
 
+  /** The buttons that add an input of a formula. */
+  inputButtons() {
+    const isFull = this.props.draft.inputs.length >= INPUTS_MAX;
+    return html`
+      <div class="row">
+        ${[
+          ['price', 'Add price', { code: '', period: 'M-1' }],
+          ['rate', 'Add exchange rate', { rate: '', period: 'M-1' }],
+          ['number', 'Add number', { value: '', unit: '', note: '' }],
+        ].map(
+          ([kind, label, members]) => html`
+            <button type="button" disabled=${isFull} onClick=${() => this.add(kind, members)}>${label}</button>
+          `,
+        )}
+      </div>
+    `;
+  }
+
   render({ app, view, markets, draft, edit, submit, violations, answer, isBusy }) {
     const { inputs } = draft;
     const receipts = answer?.data[0]?.inputs ?? {};
@@ -361,6 +326,7 @@ export class CalculationForm extends Component {
     };
     return html`
       <form class="panel calculation-form" onSubmit=${onSubmit} aria-label="Calculation">
+        ${draft.payables !== null && html`<${Later} load=${payablesPart} ...${this.props} receipts=${receipts} />`}
         ${inputs.map(
           (input) => html`
             <${InputPart}
@@ -378,22 +344,8 @@ export class CalculationForm extends Component {
             />
           `,
         )}
-        <div class="row">
-          ${[
-            ['price', 'Add price', { code: '', period: 'M-1' }],
-            ['rate', 'Add exchange rate', { rate: '', period: 'M-1' }],
-            ['number', 'Add number', { value: '', unit: '', note: '' }],
-          ].map(
-            ([kind, label, members]) => html`
-              <button
-                type="button"
-                disabled=${inputs.length >= INPUTS_MAX}
-                onClick=${() => this.add(kind, members)}
-              >${label}</button>
-            `,
-          )}
-        </div>
-        <${FormulaPart} draft=${draft} edit=${edit} violations=${violations} />
+        ${draft.payables === null && this.inputButtons()}
+        ${draft.payables === null && html`<${FormulaPart} draft=${draft} edit=${edit} violations=${violations} />`}
         <${AnchorPart} draft=${draft} edit=${edit} violations=${violations} />
         <${ResultPart} draft=${draft} edit=${edit} violations=${violations} />
         <datalist id="periods">${EXAMPLES.map((each) => html`<option value=${each}>${periodText(each)}</option>`)}</datalist>

@@ -19,6 +19,22 @@ const APART = ['name', 'series', 'summary', 'specification', 'conversion', 'next
 /** The parts of a view that a record ignores: it has the numbers as published. */
 const PUBLISHED = { currency: null, unit: null, average: null, compare: null };
 
+/** Titles of members that their names do not say. */
+const TITLES = { vatCountry: 'VAT included of' };
+
+/** The value of a member: countries by name, a reference with a link to its price. */
+function shownValue(member, value) {
+  if (member === 'vatCountry' && value) {
+    return `${new Intl.DisplayNames(['en'], { type: 'region' }).of(value)} (${value})`;
+  }
+  if (member !== 'reference' || !value) return valueText(value);
+  const { code, earlier = [], ...others } = value;
+  return html`
+    <a href=${linkTo({ ...EMPTY, code })}>${code}</a> ${Object.values(others).filter(Boolean).join(', ')}
+    ${earlier.length > 0 && ` (before: ${earlier.map((each) => each.code).join(', ')})`}
+  `;
+}
+
 /** A record value as text: a reference by its name and further members. */
 function valueText(value) {
   if (value === null || value === undefined) return NOTHING;
@@ -146,15 +162,8 @@ class Citation extends Component {
 /** The calculation that begins with a price: its average of a month, or the value of a payable. */
 function calculationOf(record, asOf) {
   const { code } = record;
-  const form = isPayable(record)
-    ? {
-        formula: 'payable * reference * content',
-        inputs: {
-          payable: { code, period: 'S' },
-          reference: { code: '', period: 'M-1' },
-          content: { value: '18', unit: '%' },
-        },
-      }
+  const form = record.reference
+    ? { payables: [{ code }], period: 'S', referencePeriod: 'M-1' }
     : { average: code, period: 'M-1' };
   const options = asOf ? { options: { asOf: endOf(asOf) } } : {};
   return { ...form, anchor: anchorFor(record.lastAssessedAt), result: { decimals: 2 }, ...options };
@@ -211,7 +220,7 @@ export class RecordView extends Loaded {
     const shown = { ...published, prices: [price], index: false };
     const rows = Object.entries(record)
       .filter(([member]) => !APART.includes(member))
-      .map(([member, value]) => [titleOf(member), valueText(value)]);
+      .map(([member, value]) => [TITLES[member] ?? titleOf(member), shownValue(member, value)]);
     const chart = linkTo({ ...view, code: null, market: null, filters: {}, prices: [price] });
     const calculation = linkTo({
       ...EMPTY,
