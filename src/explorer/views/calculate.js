@@ -15,26 +15,18 @@ const STYLE = new URL('../calculation.css', import.meta.url).href;
 
 const ADDRESS = 'v3/calculations';
 
-/** A test of violations that a field of the form shows. */
-const isAtField = ({ inputs, payables }) => {
-  const names = new Set(inputs.map(({ name }) => `/inputs/${name}`));
-  return ({ pointer }) =>
-    /^\/(formula|inputs|anchor(\/(from|to|every))?|result\/(unit|decimals|mode))$/.test(pointer) ||
-    (payables !== null &&
-      /^\/(payables\/\d+\/\w+|\w*[pP]eriod|currency|unitOfMeasure)$/.test(pointer)) ||
-    names.has(pointer.split('/').slice(0, 3).join('/'));
-};
-
-/** Violations that no field of the form shows. */
-function Others({ error, draft }) {
-  const others = (error.errors ?? []).filter((each) => !isAtField(draft)(each));
-  if (others.length === 0) return null;
-  return html`
-    <ul class="note bad">
-      ${others.map(({ pointer, detail }) => html`<li><code>${pointer}</code> ${detail}</li>`)}
-    </ul>
-  `;
-}
+/** The refusal of a calculation: each place with the reason, which its field has too. */
+const Refused = ({ error, again }) =>
+  error.errors?.length > 0
+    ? html`
+        <div class="note bad" role="alert">
+          <strong>The service refuses this calculation.</strong>
+          <ul>
+            ${error.errors.map(({ pointer, detail }) => html`<li><code>${pointer.slice(1).replaceAll('/', ' ')}</code> ${detail}</li>`)}
+          </ul>
+        </div>
+      `
+    : html`<${Failed} error=${error} again=${again} />`;
 
 export class CalculateView extends Loaded {
   state = { ...this.state, draft: this.draftOf(this.props.view.calculate), at: null };
@@ -100,9 +92,9 @@ export class CalculateView extends Loaded {
 
   /** The result, its refusal, or what to do. */
   head(isBusy, isChanged) {
-    const { data, error, draft, at } = this.state;
+    const { data, error, at } = this.state;
     if (error) {
-      return html`<${Failed} error=${error} again=${this.reload} /><${Others} error=${error} draft=${draft} />`;
+      return html`<${Refused} error=${error} again=${this.reload} />`;
     }
     if (data) {
       return html`

@@ -1,24 +1,72 @@
 // The form of a calculation.
 import { freeName, INPUTS_MAX, inputOf, isName, nameOfMarket, renamed } from '../calculation.js';
 import { anchorFor } from '../dates.js';
-import { EXAMPLES, periodText } from '../periods.js';
+import { daysText, EXAMPLES, FORMS, isRelative, periodText } from '../periods.js';
 import { Component, createRef, html, Later } from '../ui.js';
-import { Field, optionsOf, periodHint } from './calculation-fields.js';
 import { Search } from './search.js';
 
+const moreFields = async () => (await import('./more-fields.js')).MoreFields;
 const payablesPart = async () => (await import('./payables-part.js')).PayablesPart;
 
 const SIDES = ['mid', 'low', 'high'];
-const STATISTICS = ['average', 'first', 'last', 'min', 'max'];
-const MISSING = {
-  refuse: 'refuse',
-  skip: 'skip the day',
-  previous: 'session before',
-  next: 'session after',
-};
-const METHODS = ['mean-of-mids', 'mid-of-rounded-averages'];
 const MODES = ['half-even', 'half-up', 'down', 'up'];
-const VAT = ['as-published', 'exclude'];
+
+let fields = 0;
+
+function fieldId() {
+  fields += 1;
+  return `field-${fields}`;
+}
+
+/** The violations of a field, below it. */
+const Faults = ({ id, all }) =>
+  all.length > 0 &&
+  html`<span class="fault" id=${id} role="alert">${all.map(({ detail }) => detail).join('. ')}</span>`;
+
+/** A labelled field with its violations and a hint. */
+export class Field extends Component {
+  id = fieldId();
+
+  render({ label, value, edit, faults = [], hint, wide, options, children, ...others }) {
+    const described = [faults.length > 0 && `${this.id}-fault`, hint && `${this.id}-hint`];
+    const shared = {
+      id: this.id,
+      'aria-invalid': faults.length > 0 ? 'true' : null,
+      'aria-describedby': described.filter(Boolean).join(' ') || null,
+    };
+    const typed = (event) => edit(event.target.value);
+    return html`
+      <div class=${wide ? 'part wide' : 'part'}>
+        <label for=${this.id}>${label}</label>
+        ${
+          options
+            ? html`<select ...${shared} onChange=${typed}>
+                ${options.map(([id, name]) => html`<option value=${id} selected=${id === (value || options[0][0])}>${name}</option>`)}
+              </select>`
+            : html`<input type="text" autocomplete="off" spellcheck=${false} ...${shared} ...${others} value=${value} onInput=${typed} />`
+        }
+        ${children}
+        ${hint && html`<span class="quiet small" id=${`${this.id}-hint`} aria-live="polite">${hint}</span>`}
+        <${Faults} id=${`${this.id}-fault`} all=${faults} />
+      </div>
+    `;
+  }
+}
+
+/** Options of a select whose names are their values. */
+export const optionsOf = (names) => names.map((each) => [each, each]);
+
+/** The explanation of a period, with the days of the answer where it has this period. */
+export function periodHint(text, receipt) {
+  if (!text) return FORMS;
+  const words = periodText(text);
+  if (words === null) return FORMS;
+  const from = receipt?.from ?? receipt?.sessions?.[0]?.date;
+  const to = receipt?.to ?? receipt?.sessions?.at(-1)?.date;
+  const isAnswered = receipt?.period === text && from && isRelative(text);
+  const days = isAnswered ? `: ${daysText(from, to)}` : '';
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}${days}.`;
+}
 
 /** The members of each kind of input that have a field. */
 const SHOWN = {
@@ -38,6 +86,12 @@ const KINDS = { price: 'Price', rate: 'Exchange rate', number: 'Number' };
 
 /** An input of a calculation. */
 class InputPart extends Component {
+  state = { isMore: false };
+
+  toggle = ({ target }) => target.open && this.setState({ isMore: true });
+
+  moreField = (...of) => this.field(...of);
+
   edit = (change) => {
     const { input, change: apply } = this.props;
     apply({ ...input, members: { ...input.members, ...change } });
@@ -85,12 +139,12 @@ class InputPart extends Component {
   }
 
   price() {
-    const { input, receipt } = this.props;
+    const { app, input, receipt } = this.props;
+    const { isMore } = this.state;
     const { members } = input;
     const isOpen = SHOWN.price
       .slice(3)
       .some((name) => members[name] || this.faultsOf(name).length > 0);
-    const substitutes = ['previous', 'next'].includes(members.missing);
     return html`
       ${!members.code && this.pick()}
       <div class="parts">
@@ -98,20 +152,9 @@ class InputPart extends Component {
         ${this.field('side', 'Side', { options: optionsOf(SIDES) })}
         ${this.period()}
       </div>
-      <details open=${isOpen}>
+      <details open=${isOpen} onToggle=${this.toggle}>
         <summary>More: statistic, currency, missing days, rounding, VAT</summary>
-        <div class="parts">
-          ${this.field('statistic', 'Statistic', { options: optionsOf(STATISTICS) })}
-          ${this.field('currency', 'In currency', { maxlength: 3, placeholder: 'as published' })}
-          ${this.field('unitOfMeasure', 'In unit', { maxlength: 128, placeholder: 'as published' })}
-          ${this.field('missing', 'Missing days', { options: Object.entries(MISSING) })}
-          ${substitutes && this.field('maxDays', 'At most days away', { inputmode: 'numeric', placeholder: '5' })}
-          ${this.field('vat', 'VAT', { options: optionsOf(VAT) })}
-          ${this.field('method', 'Method of the mid', { options: optionsOf(METHODS) })}
-          ${this.field('session', 'Decimals of a session', { inputmode: 'numeric', placeholder: 'none' })}
-          ${this.field('average', 'Decimals of the average', { inputmode: 'numeric', placeholder: 'none' })}
-          ${this.field('mode', 'Rounding', { options: optionsOf(MODES) })}
-        </div>
+        ${(isMore || isOpen) && html`<${Later} load=${moreFields} app=${app} input=${input} field=${this.moreField} />`}
       </details>
     `;
   }

@@ -1,8 +1,9 @@
 // The form of the value of payables: their codes with contents, and the periods that they share.
 import { PAYABLES_MAX, payableOf } from '../calculation.js';
 import { anchorFor } from '../dates.js';
+import { isPayable } from '../texts.js';
 import { html } from '../ui.js';
-import { Field, optionsOf, periodHint } from './calculation-fields.js';
+import { Field, optionsOf, periodHint } from './calculation-form.js';
 import { Search } from './search.js';
 
 const SIDES = optionsOf(['mid', 'low', 'high']);
@@ -30,6 +31,7 @@ const Payable = ({ app, view, markets, payable, place, receipts, at, change, rem
           view=${view}
           markets=${markets}
           label="Find a payable"
+          accepts=${isPayable}
           pick=${(price) => pick(payable, price)}
         />`
       }

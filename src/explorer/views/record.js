@@ -28,9 +28,9 @@ function shownValue(member, value) {
     return `${new Intl.DisplayNames(['en'], { type: 'region' }).of(value)} (${value})`;
   }
   if (member !== 'reference' || !value) return valueText(value);
-  const { code, earlier = [], ...others } = value;
+  const { code, earlier = [], validFrom, ...others } = value;
   return html`
-    <a href=${linkTo({ ...EMPTY, code })}>${code}</a> ${Object.values(others).filter(Boolean).join(', ')}
+    <a href=${linkTo({ ...EMPTY, code })}>${code}</a> ${Object.values(others).filter(Boolean).join(', ')}, from ${validFrom}
     ${earlier.length > 0 && ` (before: ${earlier.map((each) => each.code).join(', ')})`}
   `;
 }

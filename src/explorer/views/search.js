@@ -1,5 +1,5 @@
 // The search box over all markets that the key can read; `/` focuses it. With `pick` it is a field
-// of a form, which gets the chosen price.
+// of a form, which gets the chosen price; `accepts` selects the prices that it may be.
 import { Unreachable } from '../api.js';
 import { hasPrice, PRICES_MAX } from '../link.js';
 import { Component, createRef, html } from '../ui.js';
@@ -103,7 +103,8 @@ export class Search extends Component {
       this.setState({ Results });
       const { data, ...others } = await lookUp(text, signal, this.state.isAll);
       if (signal.aborted) return;
-      this.setState({ foundFor: text, found: data, ...others, error: null });
+      const { accepts = () => true } = this.props;
+      this.setState({ foundFor: text, found: data.filter(accepts), ...others, error: null });
       app.recovery.remove(this);
     } catch (error) {
       if (signal.aborted) return;
