@@ -124,21 +124,12 @@ function ageText(days) {
     : counted(Math.floor(days / 365.25), 'year');
 }
 
-/** A price counts as late some time after it was due. */
-const LATE_MS = 3_600_000;
-
-/**
- * The day of the newest value, with its age if that is old for the frequency of the price, or the
- * day on which the next one was due.
- * @param due the instant by the calendar of the price, or null
- */
-export function Day({ date, frequency, asOf, due }) {
+/** The day of the newest value, with its age if that is old for the frequency of the price. */
+export function Day({ date, frequency, asOf }) {
   if (!date) return NOTHING;
   const age = oldAge(date, frequency?.name, asOf?.slice(0, 10) ?? today());
-  const isLate = due && !asOf && Date.parse(due) + LATE_MS < Date.now();
   return html`<span class="day">${date}</span>
-    ${age !== null && html` <span class="old">${ageText(age)} old</span>`}
-    ${age === null && isLate && html` <span class="old">due ${due.slice(0, 10)}</span>`}`;
+    ${age !== null && html` <span class="old">${ageText(age)} old</span>`}`;
 }
 
 /** The category of a price beside its name: a premium of 320 EUR/t looks like a price. */

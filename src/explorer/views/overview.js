@@ -83,7 +83,6 @@ class MarketOverview extends Loaded {
             date=${latest?.date}
             frequency=${record?.frequency}
             asOf=${asOf}
-            due=${record?.nextExpectedAt}
           />
         </td>
       </tr>
