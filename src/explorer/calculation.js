@@ -219,13 +219,13 @@ export function draftOf(sent) {
   };
 }
 
-/** The body of the text of a link; null for another text. */
+/** The body of the text of a link; an empty one for another text. */
 export function bodyIn(text) {
   try {
     const body = JSON.parse(text);
-    return isObject(body) ? body : null;
+    return isObject(body) ? body : {};
   } catch {
-    return null;
+    return {};
   }
 }
 

@@ -38,7 +38,7 @@ export class CalculateView extends Loaded {
 
   draftOf(text) {
     const body = bodyIn(text);
-    return body === null || Object.keys(body).length === 0 ? draftFrom('average') : draftOf(body);
+    return Object.keys(body).length === 0 ? draftFrom('average') : draftOf(body);
   }
 
   componentDidUpdate(before) {

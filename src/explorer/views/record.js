@@ -20,7 +20,7 @@ const APART = ['name', 'series', 'summary', 'specification', 'conversion', 'next
 const PUBLISHED = { currency: null, unit: null, average: null, compare: null };
 
 /** Titles of members that their names do not say. */
-const TITLES = { vatCountry: 'VAT included of' };
+const TITLES = { vatCountry: 'VAT included' };
 
 /** The value of a member: countries by name, a reference with a link to its price. */
 function shownValue(member, value) {

@@ -17,8 +17,8 @@ const PACKAGED: Readonly<Record<string, string>> = {
   'vendor/uplot.js': 'uplot/dist/uPlot.iife.min.js',
 };
 
-/** Comments on lines of their own, and the indentation of a line. */
-const DROPPED = /^[ \t]*(?:\/\/.*|\/\*[\s\S]*?\*\/)\n|^[ \t]+/my;
+/** Empty lines, comments on lines of their own, and the indentation of a line. */
+const DROPPED = /^[ \t]*(?:\/\/.*|\/\*[\s\S]*?\*\/)?\n|^[ \t]+/my;
 
 const STRING = String.raw`'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"`;
 
@@ -53,7 +53,7 @@ const matchAt = (pattern: RegExp, text: string, at: number): string => {
   return pattern.exec(text)?.[0] ?? '';
 };
 
-/** A program without the comments on lines of their own and without indentation. */
+/** A program without the comments on lines of their own, empty lines and indentation. */
 function compacted(text: string): string {
   // The open templates, braces and expressions of templates.
   const open: string[] = [];
