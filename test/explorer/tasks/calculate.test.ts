@@ -246,7 +246,10 @@ t.test('a record fills a calculation, and a template replaces it', async (t) => 
   t.match(words(await page.locator('main').innerText()), /Reference CP-NI-0001 mid, .*, Ni, from /);
   await page.getByRole('link', { name: 'Calculate' }).click();
   await page.locator('.result').waitFor();
-  t.equal(await page.getByLabel('Code').inputValue(), 'CP-RC-0001');
+  t.equal(
+    await page.getByRole('textbox', { name: 'Code', exact: true }).inputValue(),
+    'CP-RC-0001',
+  );
   await page.getByRole('button', { name: 'Average of a month' }).click();
   await page.getByRole('textbox', { name: 'Formula' }).waitFor();
   await show('code=CP-NI-0001&market=nickel');
