@@ -69,7 +69,7 @@ function compacted(text: string): string {
       else open.pop();
     } else if (kept === '`' || kept === '{') open.push(kept);
     else if (kept === '}') open.pop();
-    if (kept === '' && dropped === '') throw new Error(`a program ends in a template: ${text}`);
+    if (kept === '' && dropped === '') throw new Error('a program ends within a template');
   }
   return result;
 }
