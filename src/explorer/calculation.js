@@ -76,8 +76,12 @@ const priceAt = (price, period, side) =>
 const DRAFTS = {
   average: (price) => ({ inputs: [priceAt(price, 'M-1')] }),
   payable: () => ({
-    payables: [payableOf()],
-    shared: { period: 'S', referencePeriod: 'M-1', currency: '', unitOfMeasure: '' },
+    formula: 'payable * reference * content',
+    inputs: [
+      inputOf('payable', 'price', { code: '', period: 'S' }),
+      inputOf('reference', 'price', { code: '', period: 'M-1' }),
+      inputOf('content', 'number', { value: '18', unit: '%', note: '' }),
+    ],
   }),
   formula(price) {
     const input = priceAt(price, 'M-1');

@@ -162,9 +162,17 @@ class Citation extends Component {
 /** The calculation that begins with a price: its average of a month, or the value of a payable. */
 function calculationOf(record, asOf) {
   const { code } = record;
-  const form = record.reference
-    ? { payables: [{ code }], period: 'S', referencePeriod: 'M-1' }
-    : { average: code, period: 'M-1' };
+  const explicit = {
+    formula: 'payable * reference * content',
+    inputs: {
+      payable: { code, period: 'S' },
+      reference: { code: '', period: 'M-1' },
+      content: { value: '18', unit: '%' },
+    },
+  };
+  const average = { average: code, period: 'M-1' };
+  const valued = { payables: [{ code }], period: 'S', referencePeriod: 'M-1' };
+  const form = record.reference ? valued : isPayable(record) ? explicit : average;
   const options = asOf ? { options: { asOf: endOf(asOf) } } : {};
   return { ...form, anchor: anchorFor(record.lastAssessedAt), result: { decimals: 2 }, ...options };
 }
