@@ -33,7 +33,7 @@ export const NO_WORKBOOK = 'The service has no comparisons: for Excel choose oth
 /** The forms of a file with the comparison: none if the prices cannot be compared. */
 export const formsOf = (entries, compare) =>
   compare === 'year' || pairOf(entries, compare).pair !== null
-    ? [['compared', 'Wide, compared']]
+    ? [['compared', 'Wide, comparison']]
     : [];
 
 /** The name of a comparison of two prices. */
