@@ -49,6 +49,7 @@ import { vocabularyReader } from './prices/market/vocabulary.ts';
 import { snapshotReader } from './prices/snapshot.ts';
 import { HeldBytes } from './std/held-bytes.ts';
 import { VERSION } from './std/program.ts';
+import { watchWebhooks } from './webhooks/status.ts';
 
 interface AppOptions {
   readonly config: Config;
@@ -234,7 +235,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorate('answers', answers);
   const clock = clockOf(options);
   const watch = watchOf(readers, () => client.link.newestRevision(), clock);
-  const sources = { client, limits, book, answers, minRevision, watch };
+  const webhooks = watchWebhooks(client.reads.db());
+  const sources = { client, limits, book, answers, minRevision, watch, webhooks };
   if (metrics) watchSources(metrics.registry, sources);
   const about = { version: VERSION, rateSource: config.FX_SOURCE };
   healthRoutes(app, about, client, minRevision, clock);

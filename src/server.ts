@@ -14,6 +14,7 @@ import { serveMetrics } from './process/metrics-server.ts';
 import { prepare } from './process/prepare.ts';
 import { serve } from './process/serve.ts';
 import { argumentOutput } from './process/service-arguments.ts';
+import { startWebhooks } from './process/webhooks.ts';
 import { EXIT } from './std/base-errors.ts';
 
 /** npm forwards SIGINT after the terminal has sent it: one Ctrl-C arrives twice. */
@@ -68,13 +69,17 @@ async function start(): Promise<void> {
   for (const notice of tlsNotices(settings)) log.logger.info(notice);
   const prepared = await prepare(settings, lifecycle);
   release = prepared.release;
-  const { config, database, usageDatabase, bannerData } = prepared;
+  const { config, database, usageDatabase, webhooksDatabase, bannerData } = prepared;
   logger = log.logger;
   logger.level = config.LOG_LEVEL;
   const metrics = await openMetrics(config, log);
   const onRefusal = (error: ConfigError): void => void end(error);
   const options = { config, database, usageDatabase, logger, metrics, onRefusal };
   const address = await serve(options, lifecycle);
+  if (webhooksDatabase !== null) {
+    const sender = startWebhooks(webhooksDatabase, config, logger);
+    lifecycle.onShutdown(() => sender.stop());
+  }
   if (bannerData === null) return;
   // After the service listens: a failed start must not create a key.
   const { key } = await prepared.createDemoKey();

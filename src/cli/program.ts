@@ -78,6 +78,11 @@ const GROUPS = {
     description: 'Makes, lists, shows, rotates and revokes API keys.',
     load: async () => (await import('./keys/keys.ts')).KEY_COMMANDS,
   },
+  webhooks: {
+    summary: 'send doorbells about new prices to receivers',
+    description: 'Adds, lists, tests, rotates and removes webhooks, and sends their messages.',
+    load: async () => (await import('./webhooks/webhooks.ts')).WEBHOOK_COMMANDS,
+  },
   token: {
     summary: 'check a bearer token, or sign one for development',
     description: 'Bearer tokens: what the service says to one, and one for trying it out.',
@@ -113,6 +118,7 @@ export async function makeProgram(words?: readonly string[]): Promise<Command> {
   addWithdraw(program);
   addLate(program);
   await addGroup('keys');
+  await addGroup('webhooks');
   await addGroup('token');
   addOpenapi(program);
   addMcp(program);

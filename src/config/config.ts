@@ -47,6 +47,7 @@ const CHECKS: Readonly<Record<string, (text: string) => string | null>> = {
   JWT_SCOPE_CLAIMS: scopeClaimsFault,
   ECB_URL: addressFault,
   TRUST_PROXY: networksFault,
+  WEBHOOK_NETWORKS: networksFault,
   LOAD_JUMP_FACTOR: (text) => (Number(text) <= 1 ? 'must be greater than 1' : null),
 };
 

@@ -217,6 +217,12 @@ export const SETTINGS = {
     pattern: /^postgres(ql)?:\/\//,
     description: 'The primary, with the account that records the use of keys',
   }),
+  WEBHOOK_NETWORKS: text({
+    default: '',
+    pattern: /^[0-9a-fA-F:.]+(\/\d+)?(,[0-9a-fA-F:.]+(\/\d+)?)*$/,
+    description:
+      'Networks of webhook receivers that are not public, or have no TLS, separated by commas',
+  }),
   ECB_URL: text({
     default: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',
     pattern: ADDRESS,

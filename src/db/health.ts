@@ -5,7 +5,7 @@ import { instantOf } from './instant.ts';
 import type { Link } from './link/link.ts';
 import { isSchemaCurrent, MIGRATION_LOCK_TABLE } from './migrate/migrations.ts';
 import type { NewestRevision } from './newest-revision.ts';
-import { ownTables } from './own-tables.ts';
+import { ownTables, PRIVATE_TABLES } from './own-tables.ts';
 import type { Reads } from './reads.ts';
 import type { Database } from './schema.ts';
 
@@ -131,6 +131,9 @@ interface SessionAccount {
   readonly unreadable: readonly string[];
 }
 
+/** Tables that the service needs no right to read. */
+const UNREAD = [MIGRATION_LOCK_TABLE, ...PRIVATE_TABLES];
+
 /**
  * Reads the rights of the account of this session. The service only reads data, so neither a bug
  * nor an attacker should be able to do more through its account.
@@ -162,7 +165,7 @@ export async function accountOf(db: Kysely<Database>): Promise<SessionAccount> {
           then 'may open revisions' end
       ], null) end as excess,
       array(select relname::text from tables
-        where not has_table_privilege(oid, 'select') and relname <> ${MIGRATION_LOCK_TABLE}
+        where not has_table_privilege(oid, 'select') and relname <> all(${UNREAD}::text[])
         order by relname) as unreadable
     from me, writable`.execute(db);
   const [account] = rows;

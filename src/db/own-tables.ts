@@ -14,3 +14,6 @@ export function ownTables(): Promise<readonly string[]> {
   );
   return reading;
 }
+
+/** Tables that the account of the service does not read as a whole: receivers and their secrets. */
+export const PRIVATE_TABLES: readonly string[] = ['webhook', 'webhook_secret'];

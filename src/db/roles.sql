@@ -10,6 +10,7 @@
 --   prices_service   reads: the account of the service
 --   prices_keys      creates and revokes API keys; cannot read prices
 --   prices_reader    reads the views of the schema published, and nothing else
+--   prices_webhooks  sends doorbells: reads prices, the scopes of keys, and the secrets that sign
 
 -- ==== Accounts ====
 
@@ -21,7 +22,7 @@ begin
     create role prices_owner nologin;
   end if;
   foreach name in array array['prices_migrator', 'prices_loader', 'prices_usage', 'prices_service', 'prices_keys',
-      'prices_reader'] loop
+      'prices_reader', 'prices_webhooks'] loop
     if not exists (select from pg_roles where rolname = name) then
       -- Without a password it cannot log in, unless pg_hba.conf allows it.
       execute format('create role %I login', name);
@@ -30,6 +31,8 @@ begin
         alter role prices_service connection limit 80;
       elsif name = 'prices_reader' then
         alter role prices_reader connection limit 10;
+      elsif name = 'prices_webhooks' then
+        alter role prices_webhooks connection limit 10;
       end if;
     end if;
   end loop;
@@ -85,6 +88,12 @@ alter role prices_reader set statement_timeout = '60s';
 alter role prices_reader set lock_timeout = '1s';
 alter role prices_reader set idle_in_transaction_session_timeout = '1min';
 alter role prices_reader set idle_session_timeout = '1h';
+
+alter role prices_webhooks set search_path = public, pg_temp;
+alter role prices_webhooks set statement_timeout = '30s';
+alter role prices_webhooks set lock_timeout = '2s';
+alter role prices_webhooks set idle_in_transaction_session_timeout = '10s';
+alter role prices_webhooks set idle_session_timeout = '15min';
 
 -- Ends a statement whose connection is closed, as the service does for an aborted request. Not
 -- supported on every system.
@@ -187,6 +196,10 @@ begin
       'prices_service, prices_keys', own);
     execute format('grant select on %s to prices_service', own);
   end loop;
+  -- The addresses of receivers and the secrets that sign are none of the service's business.
+  if to_regclass('public.webhook') is not null then
+    revoke all on webhook, webhook_secret from prices_service;
+  end if;
   for granted in
     select * from (values
       ('prices_loader', 'select, insert, update', 'currency'),
@@ -236,7 +249,14 @@ begin
       ('prices_keys', 'select', 'key_audit'),
       ('prices_keys', 'select', 'access_scope'),
       ('prices_keys', 'select', 'market'),
-      ('prices_keys', 'select', 'kysely_migration')
+      ('prices_keys', 'select', 'kysely_migration'),
+      ('prices_keys', 'select (number)', 'revision'),
+      ('prices_keys', 'select, insert (public_id, url, api_key_id, markets, codes, operations, position), delete', 'webhook'),
+      ('prices_keys', 'select (id, webhook_id, created_at, expires_at), insert (webhook_id, secret), update (expires_at)', 'webhook_secret'),
+      ('prices_keys', 'select, insert (webhook_id, type, content)', 'webhook_message'),
+
+      ('prices_service', 'select (id, position, disabled_at)', 'webhook'),
+      ('prices_service', 'select (id)', 'webhook_secret')
     ) as rights (account, privileges, name)
     where to_regclass('public.' || name) is not null
   loop
@@ -289,6 +309,71 @@ begin
     execute format('revoke all on database %I from prices_reader', current_database());
     execute format('grant connect on database %I to prices_reader', current_database());
   end if;
+end $$;
+
+-- `db migrate` of a database whose accounts an earlier version made finds no such account: `db roles`
+-- makes it.
+do $$
+declare
+  granted record;
+  own regclass;
+begin
+  if to_regrole('prices_webhooks') is null then
+    return;
+  end if;
+  -- Only tables of the owner, as for the other accounts.
+  for own in
+    select oid::regclass from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'S')
+        and relowner = 'prices_owner'::regrole
+  loop
+    execute format('revoke all on %s from prices_webhooks', own);
+  end loop;
+  if pg_has_role((select datdba from pg_database where datname = current_database()), 'usage') then
+    execute format('revoke all on database %I from prices_webhooks', current_database());
+    execute format('grant connect on database %I to prices_webhooks', current_database());
+    grant usage on schema public to prices_webhooks;
+  end if;
+  for granted in
+    select * from (values
+      ('prices_webhooks', 'select (epoch)', 'service'),
+      ('prices_webhooks', 'select', 'kysely_migration'),
+      ('prices_webhooks', 'select', 'revision'),
+      ('prices_webhooks', 'select', 'revision_scope'),
+      ('prices_webhooks', 'select', 'change_segment'),
+      ('prices_webhooks', 'select', 'market'),
+      ('prices_webhooks', 'select', 'access_scope'),
+      ('prices_webhooks', 'select', 'currency'),
+      ('prices_webhooks', 'select', 'currency_history'),
+      ('prices_webhooks', 'select', 'unit_of_measure'),
+      ('prices_webhooks', 'select', 'unit_of_measure_history'),
+      ('prices_webhooks', 'select', 'dimension_value'),
+      ('prices_webhooks', 'select', 'dimension_value_history'),
+      ('prices_webhooks', 'select', 'product'),
+      ('prices_webhooks', 'select', 'product_history'),
+      ('prices_webhooks', 'select', 'price'),
+      ('prices_webhooks', 'select', 'price_history'),
+      ('prices_webhooks', 'select', 'series'),
+      ('prices_webhooks', 'select', 'series_history'),
+      ('prices_webhooks', 'select', 'holiday_list'),
+      ('prices_webhooks', 'select', 'holiday_list_history'),
+      ('prices_webhooks', 'select', 'calendar'),
+      ('prices_webhooks', 'select', 'calendar_history'),
+      ('prices_webhooks', 'select', 'price_calendar'),
+      ('prices_webhooks', 'select', 'price_calendar_history'),
+      ('prices_webhooks', 'select', 'load_batch'),
+      ('prices_webhooks', 'select (id, public_id, expires_at, revoked_at, replaced_by)', 'api_key'),
+      ('prices_webhooks', 'select', 'api_key_scope'),
+      ('prices_webhooks', 'select, update (position, paused_until, delivered_at, disabled_at, disabled_reason)', 'webhook'),
+      ('prices_webhooks', 'select', 'webhook_secret'),
+      ('prices_webhooks', 'select, insert, update, delete', 'webhook_message'),
+      ('prices_webhooks', 'select, insert, update', 'webhook_count'),
+      ('prices_webhooks', 'select, insert, delete', 'webhook_late')
+    ) as rights (account, privileges, name)
+    where to_regclass('public.' || name) is not null
+  loop
+    execute format('grant %s on public.%I to %I', granted.privileges, granted.name, granted.account);
+  end loop;
 end $$;
 
 do $$

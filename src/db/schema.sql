@@ -3648,3 +3648,124 @@ comment on column published.vat_rate.revision is 'Revision that wrote this rate'
 comment on column published.vat_rate.valid_from is 'First day of the rate';
 
 comment on view published.vat_rate is 'The present rates of VAT: each is valid from its day until the next one of its country.';
+
+create table webhook (
+  id integer generated always as identity not null,
+  public_id text not null,
+  url text not null,
+  api_key_id integer not null,
+  markets text[],
+  codes text[],
+  operations text[],
+  created_at timestamp with time zone default clock_timestamp() not null,
+  created_by text default key_actor() not null,
+  "position" bigint not null,
+  paused_until timestamp with time zone,
+  delivered_at timestamp with time zone,
+  disabled_at timestamp with time zone,
+  disabled_reason text,
+  constraint webhook_pkey PRIMARY KEY (id),
+  constraint webhook_public_id_key UNIQUE (public_id),
+  constraint webhook_api_key_id_fkey FOREIGN KEY (api_key_id) REFERENCES api_key(id) ON DELETE CASCADE,
+  constraint webhook_check CHECK (((disabled_at IS NULL) = (disabled_reason IS NULL))),
+  constraint webhook_position_check CHECK (("position" >= 0)),
+  constraint webhook_public_id_check CHECK ((public_id ~ '^wh_[0-9A-Za-z]{10}$'::text)),
+  constraint webhook_url_formed CHECK (((url ~ '^https?://[!-~]+$'::text) AND (length(url) <= 1024)))
+);
+
+comment on column webhook."position" is 'The last revision for which messages were made.';
+
+comment on column webhook.api_key_id is 'The API key whose scopes bound the messages. A key that was rotated stands for its replacement.';
+
+comment on column webhook.paused_until is 'The end of the last Retry-After of the receiver.';
+
+comment on table webhook is 'Subscriptions of receivers to doorbells. A null filter selects everything that the API key may read.';
+
+create table webhook_secret (
+  id integer generated always as identity not null,
+  webhook_id integer not null,
+  secret text not null,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  expires_at timestamp with time zone,
+  constraint webhook_secret_pkey PRIMARY KEY (id),
+  constraint webhook_secret_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhook(id) ON DELETE CASCADE,
+  constraint webhook_secret_secret_check CHECK ((secret ~ '^whsec_[0-9A-Za-z+/]{32,86}={0,2}$'::text))
+);
+
+comment on table webhook_secret is 'Secrets that sign messages: one for each subscription, two during a rotation. Only the account that sends reads them.';
+
+CREATE INDEX webhook_secret_of ON public.webhook_secret USING btree (webhook_id);
+
+create table webhook_message (
+  id uuid default gen_random_uuid() not null,
+  webhook_id integer not null,
+  type text not null,
+  revision bigint,
+  content jsonb not null,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  due_at timestamp with time zone default clock_timestamp() not null,
+  claimed_until timestamp with time zone,
+  attempts smallint default 0 not null,
+  last_result text,
+  outcome text,
+  ended_at timestamp with time zone,
+  constraint webhook_message_pkey PRIMARY KEY (id),
+  constraint webhook_message_of_commit UNIQUE (webhook_id, revision),
+  constraint webhook_message_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhook(id) ON DELETE CASCADE,
+  constraint webhook_message_check CHECK (((outcome IS NULL) = (ended_at IS NULL))),
+  constraint webhook_message_check1 CHECK (((type = 'prices.changed'::text) = (revision IS NOT NULL))),
+  constraint webhook_message_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'failed'::text, 'refused'::text, 'gone'::text]))),
+  constraint webhook_message_type_check CHECK ((type = ANY (ARRAY['prices.changed'::text, 'price.late'::text, 'webhook.test'::text])))
+);
+
+comment on column webhook_message.last_result is 'The status or the error of the last attempt; never the answer of the receiver.';
+
+comment on table webhook_message is 'Messages to receivers. One without an outcome waits until due_at. A sender claims it for a while.';
+
+CREATE INDEX webhook_message_waiting ON public.webhook_message USING btree (webhook_id, due_at, id) WHERE (outcome IS NULL);
+
+CREATE INDEX webhook_message_ended ON public.webhook_message USING btree (ended_at) WHERE (outcome IS NOT NULL);
+
+create table webhook_count (
+  outcome text not null,
+  attempts bigint not null,
+  constraint webhook_count_pkey PRIMARY KEY (outcome)
+);
+
+comment on table webhook_count is 'Attempts to send messages, by outcome, since the first one.';
+
+create table webhook_late (
+  code text not null,
+  day date not null,
+  constraint webhook_late_pkey PRIMARY KEY (code)
+);
+
+comment on table webhook_late is 'Prices that are late, with the missing day, for which messages were made.';
+
+CREATE OR REPLACE FUNCTION public.audit_webhook()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+declare
+  changed webhook := coalesce(new, old);
+  described jsonb := jsonb_build_object('webhook', changed.public_id,
+    'receiver', substring(changed.url, '^https?://[^/?]+'));
+begin
+  insert into key_audit (actor, action, public_id, before, after, reason)
+    select key_actor(), 'changed', k.public_id,
+      case when tg_op = 'DELETE' then described end,
+      case when tg_op = 'INSERT' then described end, key_reason()
+    from api_key k where k.id = changed.api_key_id;
+  return null;
+end $function$
+;
+
+comment on function audit_webhook() is 'Records a new or removed webhook in the audit of its API key.';
+
+revoke execute on function audit_webhook() from public;
+
+CREATE TRIGGER webhook_audit AFTER INSERT OR DELETE ON webhook FOR EACH ROW EXECUTE FUNCTION audit_webhook();
+
+CREATE TRIGGER webhook_no_truncate BEFORE TRUNCATE ON webhook FOR EACH STATEMENT EXECUTE FUNCTION refuse_key_truncate();

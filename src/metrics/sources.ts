@@ -16,6 +16,17 @@ interface MetricSources {
   readonly book: BookStatus | null;
   readonly answers: AnswersStatus | null;
   readonly watch: WatchStatus;
+  readonly webhooks: WebhooksStatus;
+}
+
+/** Messages to receivers of webhooks. */
+interface WebhooksStatus {
+  refresh(): Promise<void>;
+  status(): {
+    readonly pending: number;
+    readonly oldestSeconds: number;
+    readonly attempts: Readonly<Record<string, number>>;
+  };
 }
 
 /** Late prices, newest days, and loads. */
@@ -262,6 +273,43 @@ function lateness(registry: Registry, { watch, client: { health } }: MetricSourc
   );
 }
 
+/** Messages to receivers of webhooks, which another process may send. */
+function doorbells(registry: Registry, webhooks: WebhooksStatus): void {
+  const read = async () => {
+    await Promise.race([webhooks.refresh(), pause(REFRESH_MS_MAX, undefined, { ref: false })]);
+    return webhooks.status();
+  };
+  new Counter({
+    name: 'prices_webhook_attempts_total',
+    help: 'Attempts to send messages of webhooks, by outcome, of all processes',
+    labelNames: ['outcome'],
+    registers: [registry],
+    async collect() {
+      const { attempts: all } = await read();
+      this.reset();
+      for (const [outcome, attempts] of Object.entries(all)) {
+        this.inc({ outcome }, attempts);
+      }
+    },
+  });
+  new Gauge({
+    name: 'prices_webhook_pending',
+    help: 'Messages of webhooks that wait',
+    registers: [registry],
+    async collect() {
+      this.set((await read()).pending);
+    },
+  });
+  new Gauge({
+    name: 'prices_webhook_oldest_pending_seconds',
+    help: 'Age of the oldest message that waits, or of a commit without its messages',
+    registers: [registry],
+    async collect() {
+      this.set((await read()).oldestSeconds);
+    },
+  });
+}
+
 function load(registry: Registry, { limits }: MetricSources): void {
   gauges(
     registry,
@@ -300,4 +348,5 @@ export function watchSources(registry: Registry, sources: MetricSources): void {
   freshness(registry, client);
   lateness(registry, sources);
   load(registry, sources);
+  doorbells(registry, sources.webhooks);
 }

@@ -82,8 +82,9 @@ export function sentenceOf(error: unknown): string {
   if (code === '42501') {
     return (
       `${plain}: the account of DATABASE_URL may not do this; name the account for this task in ` +
-      'DATABASE_URL: prices_loader loads and withdraws, prices_keys makes keys, prices_migrator ' +
-      `migrates, prices_service reads; ${PROGRAM} db roles makes them and grants their rights`
+      'DATABASE_URL: prices_loader loads and withdraws, prices_keys makes keys and webhooks, ' +
+      'prices_webhooks sends them, prices_migrator migrates, prices_service reads; ' +
+      `${PROGRAM} db roles makes them and grants their rights`
     );
   }
   return plain;

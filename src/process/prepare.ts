@@ -52,6 +52,8 @@ interface Prepared {
   readonly database: ServerAddress;
   /** The primary with the account for usage data. */
   readonly usageDatabase: ServerAddress | undefined;
+  /** The embedded database with the account that sends webhooks; null for another database. */
+  readonly webhooksDatabase: ServerAddress | null;
   /** Data for the banner; null if the database is not embedded. */
   readonly bannerData: Pick<BannerData, 'example' | 'notice'> | null;
   /** Creates the demo key of a service that listens. */
@@ -89,7 +91,7 @@ function withLevel(config: Config, isEmbedded: boolean): Config {
  * Prepares the embedded database: runs migrations, creates the accounts, and loads the sample data
  * unless the database has data.
  * @param url address with the superuser
- * @returns the address with the reading account and with the usage account, and an example price
+ * @returns the address with each account of the service, and an example price
  */
 async function fillEmbedded(client: Client, url: string, dataDir: string) {
   await migrateUp(client.db);
@@ -97,6 +99,7 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
   const passwords = {
     service: await ownSecret(dataDir, 'service-password'),
     usage: await ownSecret(dataDir, 'usage-password'),
+    webhooks: await ownSecret(dataDir, 'webhooks-password'),
   };
   const logins = Object.entries(passwords) as [Login, string][];
   // A newer version has granted the rights of its schema, which include those of this one.
@@ -114,7 +117,8 @@ async function fillEmbedded(client: Client, url: string, dataDir: string) {
     return address.href;
   };
   const example = await examplePrice(client.db);
-  return { url: addressOf('service'), usageUrl: addressOf('usage'), example };
+  const addresses = { usageUrl: addressOf('usage'), webhooksUrl: addressOf('webhooks') };
+  return { url: addressOf('service'), ...addresses, example };
 }
 
 /** Returns the database of the settings, or starts and prepares the embedded one. */
@@ -141,10 +145,10 @@ export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<P
     await withWriter(chosen, config, revoke).catch(() => {});
   });
   if (!chosen.isEmbedded) {
-    const shared = { config, bannerData: null, createDemoKey, release };
+    const shared = { config, webhooksDatabase: null, bannerData: null, createDemoKey, release };
     return { ...shared, database: chosen, usageDatabase: usageDatabase(config) };
   }
-  const { url, usageUrl, example } = await withWriter(chosen, config, (writer) =>
+  const { url, usageUrl, webhooksUrl, example } = await withWriter(chosen, config, (writer) =>
     fillEmbedded(writer, chosen.url, config.DATA_DIR),
   );
   lifecycle.throwIfShuttingDown();
@@ -153,6 +157,7 @@ export async function prepare(settings: Config, lifecycle: Lifecycle): Promise<P
     config,
     database: { url },
     usageDatabase: { url: usageUrl },
+    webhooksDatabase: { url: webhooksUrl },
     bannerData,
     createDemoKey,
     release,

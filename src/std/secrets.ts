@@ -1,6 +1,9 @@
 /** A word that begins like an API key, well-formed or not. */
 const KEY = /cps_(?:live|test|cal)_[^\s/"]+/g;
 
+/** A word that begins like a secret of a webhook. */
+const WEBHOOK_SECRET = /whsec_[^\s"]+/g;
+
 /**
  * Three parts separated by dots: a token if one of them is the base64url of a JSON object. The
  * lookbehind keeps the search linear in the length of the text.
@@ -15,9 +18,10 @@ const MASK = '[secret]';
 /** Most nested percent encodings that are decoded. */
 const ENCODINGS_MAX = 3;
 
-/** Masks everything that looks like an API key or a token. */
+/** Masks everything that looks like an API key, a token or a secret of a webhook. */
 export function masked(text: string): string {
-  const keyless = text.includes('cps_') ? text.replace(KEY, MASK) : text;
+  const signed = text.includes('whsec_') ? text.replace(WEBHOOK_SECRET, MASK) : text;
+  const keyless = signed.includes('cps_') ? signed.replace(KEY, MASK) : signed;
   if (!keyless.includes(OBJECT)) return keyless;
   return keyless.replace(DOTTED, (word) => (word.includes(OBJECT) ? MASK : word));
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { LOGINS, neededRights, roleName } from '../db/migrate/roles.ts';
-import { ownTables } from '../db/own-tables.ts';
+import { ownTables, PRIVATE_TABLES } from '../db/own-tables.ts';
 import type { BrokenRow, Rule } from './rule.ts';
 
 /**
@@ -33,7 +33,8 @@ interface Needed {
 /** The conditions for the rights on tables, which are those that `db roles` grants. */
 async function tableRights(prefix: string): Promise<Needed[]> {
   const service = roleName(prefix, 'service');
-  const reading = (await ownTables()).map((table) => ({
+  const tables = (await ownTables()).filter((table) => !PRIVATE_TABLES.includes(table));
+  const reading = tables.map((table) => ({
     account: service,
     privilege: 'select',
     columns: [],

@@ -33,6 +33,7 @@ t.test(
       'keys create --name',
       'keys create --scope',
       'keys revoke --reason',
+      'webhooks add --key',
       'token create --scope',
     ]);
   },

@@ -170,7 +170,7 @@ t.test('every name with underscores, such as an error code, exists in the code',
 
 t.test('every setting that is named exists', async (t) => {
   // Settings of the tests, of the clients and of the tools around the service.
-  const compose = ['USAGE_PASSWORD'];
+  const compose = ['USAGE_PASSWORD', 'WEBHOOKS_PASSWORD'];
   const others =
     /^(TEST_DATABASE_URL|DOCKER_HOST|SERVICE_KEY|(NODE|OTEL|POSTGRES|COMMODITY_PRICES)_[A-Z_]+)$/;
   // Settings of Node and Python, which the clients obey.

@@ -50,7 +50,7 @@ t.test('each container reads only the secrets that it needs, and one writes them
     volumes.filter((each) => each.includes('-secret:')).map((each) => each.split(':')),
   ]) as [string, string[][]][];
   const cluster = ['replication', 'patroni', 'etcd'];
-  const accounts = ['service', 'usage', 'keys', 'loader'];
+  const accounts = ['service', 'usage', 'keys', 'loader', 'webhooks'];
   const all = ['database', ...accounts, 'grafana', ...cluster];
   const three = (name: string, of: readonly string[]) =>
     Object.fromEntries([1, 2, 3].map((at) => [`${name}${at}`, of]));
@@ -60,10 +60,14 @@ t.test('each container reads only the secrets that it needs, and one writes them
     setup: ['database', ...accounts],
     service: ['service', 'usage'],
     keys: ['keys'],
+    webhooks: ['keys'],
+    'webhook-sender': ['webhooks'],
     load: ['loader'],
     grafana: ['grafana'],
     'cluster-setup': ['database', ...accounts],
     'cluster-keys': ['keys'],
+    'cluster-webhooks': ['keys'],
+    'cluster-webhook-sender': ['webhooks'],
     'cluster-load': ['loader'],
     etcd: ['etcd'],
     ...three('postgres', ['database', ...cluster]),
@@ -92,13 +96,16 @@ t.test('the log of each container has a limit', async (t) => {
 t.test('the database and the monitoring are on networks apart', async (t) => {
   const on = (network: string): string[] =>
     containers.filter(([, each]) => networksOf(each).includes(network)).map(([name]) => name);
-  t.same(on('database'), ['database', 'setup', 'service', 'keys', 'load']);
+  const commands = ['keys', 'webhooks', 'load'];
+  t.same(on('database'), ['database', 'setup', 'service', 'webhook-sender', ...commands]);
   const nodes = ['node1', 'node2', 'node3'];
   t.same(on('monitoring'), ['service', 'prometheus', 'grafana', ...nodes]);
-  t.same(on('front'), ['service', 'load', 'cluster-load', 'haproxy']);
+  const senders = ['webhook-sender', 'cluster-webhook-sender'];
+  const outside = ['service', senders[0], 'load', senders[1], 'cluster-load', 'haproxy'];
+  t.same(on('front'), outside);
   const servers = ['postgres1', 'postgres2', 'postgres3'];
-  const others = ['cluster-keys', 'cluster-load', 'haproxy'];
-  t.same(on('cluster'), [...servers, 'cluster-setup', ...nodes, ...others]);
+  const others = ['cluster-keys', 'cluster-webhooks', 'cluster-load', 'haproxy'];
+  t.same(on('cluster'), [...servers, 'cluster-setup', ...nodes, senders[1], ...others]);
   t.same(on('patroni'), [...servers, 'haproxy'], "Patroni's REST API");
   t.same(on('consensus'), ['etcd', ...servers]);
   t.same(compose.services['database']?.networks, ['database']);

@@ -31,7 +31,7 @@ interface Manifest {
   };
 }
 
-const manifests = ['service', 'jobs'].flatMap((name) =>
+const manifests = ['service', 'webhooks', 'jobs'].flatMap((name) =>
   parseAllDocuments(textOf(`deploy/kubernetes/${name}.yaml`)).map(
     (each) => each.toJS() as Manifest,
   ),
@@ -44,7 +44,7 @@ const check = new Ajv2020({ allErrors: true, allowUnionTypes: true }).compile(
 t.test(
   'each manifest has only members of the API of Kubernetes, with values of their types',
   async (t) => {
-    t.equal(manifests.length, 7);
+    t.equal(manifests.length, 8);
     for (const each of manifests) {
       t.ok(check(each), `${each.kind} ${each.metadata.name}: ${JSON.stringify(check.errors)}`);
     }
@@ -81,8 +81,9 @@ t.test(
       'prices-migrate': ['prices-database-superuser'],
       'prices-roles': [
         'prices-database-superuser',
-        ...['service', 'usage', 'keys', 'loader'].map((account) => `prices-${account}`),
+        ...['service', 'usage', 'keys', 'loader', 'webhooks'].map((name) => `prices-${name}`),
       ],
+      'prices-webhooks': ['prices-webhooks'],
       'prices-load-ecb': ['prices-loader'],
     });
     for (const [name, { containers, volumes }] of pods) {

@@ -24,6 +24,7 @@ const LAYERS: Readonly<Record<string, string>> = {
   metrics: 'db errors limits',
   prices: 'calculation calendar catalog contract conversion db errors std',
   book: 'catalog contract conversion db prices std',
+  webhooks: 'auth calendar catalog contract db prices std',
   ingest: 'calendar catalog db errors std',
   archive: 'db std',
   verify: 'calendar catalog db',
@@ -33,17 +34,17 @@ const LAYERS: Readonly<Record<string, string>> = {
     'auth calendar catalog contract conversion db errors http http/reply limits prices std',
   app:
     'book calendar catalog config contract conversion db errors http http/reply http/routes ' +
-    'limits metrics prices std',
-  process: 'auth catalog config contract db errors ingest metrics prices app std limits',
+    'limits metrics prices std webhooks',
+  process: 'auth catalog config contract db errors ingest metrics prices app std limits webhooks',
   server: 'config metrics process std',
   cli:
     'archive auth calendar catalog config contract db errors ingest limits prices http/routes ' +
-    'app server process std verify',
+    'app server process std verify webhooks',
 };
 
 /** Folders that may import a package or use `process`. */
 const FASTIFY = ['http', 'http/reply', 'http/routes', 'app', 'process'];
-const KYSELY = ['db', 'prices', 'book', 'ingest', 'auth'];
+const KYSELY = ['db', 'prices', 'book', 'ingest', 'auth', 'webhooks'];
 const PROCESS = ['cli', 'config', 'process', 'server'];
 
 interface ProjectFile {

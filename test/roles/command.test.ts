@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { scramVerifier } from '../../src/db/migrate/roles.ts';
+import { LOGINS, scramVerifier } from '../../src/db/migrate/roles.ts';
 import { administer, testDatabase } from '../support/database/database.ts';
 import { accountPrefix, addressAs, clientAs } from '../support/database/roles.ts';
 import { prices } from '../support/process/programs.ts';
@@ -43,7 +43,7 @@ t.test('the command makes the accounts, with passwords that it never shows', asy
     t.same(rows, [{ name: `${prefix}_${login}` }]);
   }
   const again = await prices(t, { DATABASE_URL: url }, 'db', 'roles', '--prefix', prefix, '--json');
-  t.match(JSON.parse(again.stdout), { accounts: { length: 6 }, passwordsSet: [] });
+  t.match(JSON.parse(again.stdout), { accounts: { length: LOGINS.length }, passwordsSet: [] });
   const { pool } = clientAs(t, addressAs(url, `${prefix}_service`, secrets.service));
   t.ok(await pool.query('select'), 'a password stays until another is set');
 });

@@ -33,6 +33,11 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
       'api_key.rate_burst',
       'api_key.rate_per_minute',
       'api_key_scope',
+      ...['api_key_id', 'codes', 'markets', 'operations', 'position', 'public_id', 'url'].map(
+        (column) => `webhook.${column}`,
+      ),
+      ...['content', 'type', 'webhook_id'].map((column) => `webhook_message.${column}`),
+      ...['secret', 'webhook_id'].map((column) => `webhook_secret.${column}`),
     ],
     update: [
       'api_key.concurrent',
@@ -44,9 +49,24 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
       'api_key.replaced_by',
       'api_key.revoked_at',
       'api_key.revoked_reason',
+      'webhook_secret.expires_at',
     ],
+    delete: ['webhook'],
+  },
+  webhooks: {
+    insert: ['webhook_count', 'webhook_late', 'webhook_message'],
+    update: [
+      ...['delivered_at', 'disabled_at', 'disabled_reason', 'paused_until', 'position'].map(
+        (column) => `webhook.${column}`,
+      ),
+      ...['webhook_count', 'webhook_message'],
+    ],
+    delete: ['webhook_late', 'webhook_message'],
   },
 };
+
+/** Receivers and secrets, which the service does not read. */
+const OF_WEBHOOKS = ['webhook', 'webhook_secret'];
 
 /** Rights on whole tables, and beside them rights on single columns, as the server has them. */
 async function rightsOf(
@@ -64,12 +84,12 @@ async function rightsOf(
      )
      select kind, object from whole
      union all
-     select kind, relname || '.' || attname from tables
+     select k.kind, relname || '.' || attname from tables
        join pg_attribute on attrelid = tables.oid and attnum > 0 and not attisdropped,
-       unnest($2::text[]) as kind
-     where kind in ('select', 'insert', 'update')
-       and has_column_privilege($1, tables.oid, attnum, kind)
-       and not exists (select from whole where whole.oid = tables.oid and whole.kind = kind)
+       unnest($2::text[]) as k (kind)
+     where k.kind in ('select', 'insert', 'update')
+       and has_column_privilege($1, tables.oid, attnum, k.kind)
+       and not exists (select from whole where whole.oid = tables.oid and whole.kind = k.kind)
      order by 1, 2`,
     [role, kinds],
   );
@@ -111,10 +131,19 @@ t.test('keys and prices are read by those who need them', async (t) => {
   const all = rows.map(({ name }) => name);
   const read = async (login: Login) =>
     (await rightsOf(pool, roleName(prefix, login), ['select']))['select'];
-  t.same(await read('service'), all, 'the service reads everything, later tables too');
+  t.same(
+    await read('service'),
+    [
+      ...all.filter((each) => !OF_WEBHOOKS.includes(each)),
+      ...['disabled_at', 'id', 'position'].map((column) => `webhook.${column}`),
+      'webhook_secret.id',
+    ].sort(),
+    'the service reads everything but receivers and secrets, later tables too',
+  );
   const keys = ['api_key', 'api_key_scope', 'key_audit', 'key_use', 'rate_usage'];
   const locks = ['kysely_migration_lock', 'seal_lock', 'write_lock'];
-  const secret = [...keys, ...locks, 'migration_file'];
+  const bells = all.filter((each) => each.startsWith('webhook'));
+  const secret = [...keys, ...bells, ...locks, 'migration_file'];
   t.same(
     await read('loader'),
     all.filter((each) => !secret.includes(each)),
@@ -131,9 +160,16 @@ t.test('keys and prices are read by those who need them', async (t) => {
       'key_use',
       'kysely_migration',
       'market',
+      'revision.number',
+      'webhook',
+      'webhook_message',
+      ...['created_at', 'expires_at', 'id', 'webhook_id'].map((each) => `webhook_secret.${each}`),
     ],
-    'the account for keys reads no price',
+    'the account for keys reads no price, and no secret',
   );
+  const reading = (await read('webhooks')) ?? [];
+  t.ok(reading.includes('webhook_secret') && reading.includes('series'));
+  t.notOk(reading.some((each) => /digest|key_audit|key_use|owner/.test(each)));
   t.equal(await read('reader'), undefined, 'the account for SQL reads no table');
 });
 

@@ -3,7 +3,6 @@ import { listKeys, showKey } from '../../src/auth/keys/info.ts';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
 import { Primary } from '../../src/db/as-of.ts';
 import { migrateUp, migrationStatus } from '../../src/db/migrate/migrate.ts';
-import { migrationNames } from '../../src/db/migrate/migrations.ts';
 import { applyRoles, LOGINS, roleName } from '../../src/db/migrate/roles.ts';
 import { newestRevision, wireText } from '../../src/db/revisions.ts';
 import { seed } from '../../src/db/seed/seed.ts';
@@ -231,6 +230,6 @@ t.test(
     t.equal((await ran()).at(-1), '0009-key-use');
     await applyRoles(db, prefix);
     await migrateUp(migrator.db);
-    t.equal((await ran()).at(-1), (await migrationNames()).at(-1));
+    t.equal((await ran()).length, (await migrationStatus(db)).length);
   },
 );

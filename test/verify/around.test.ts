@@ -1,5 +1,5 @@
 import t from 'tap';
-import { applyRoles, roleName } from '../../src/db/migrate/roles.ts';
+import { applyRoles, LOGINS, roleName } from '../../src/db/migrate/roles.ts';
 import { RULES, verify } from '../../src/verify/verify.ts';
 import { administer } from '../support/database/database.ts';
 import { inTransaction } from '../support/database/minimal-data.ts';
@@ -38,7 +38,7 @@ t.test(
     const address = new URL(url);
     address.username = managed;
     address.password = 'a-password';
-    for (const login of ['migrator', 'loader', 'usage', 'service', 'keys', 'reader'] as const) {
+    for (const login of LOGINS) {
       await administer(url, `grant "${roleName(prefix, login)}" to "${managed}" with admin option`);
     }
     await applyRoles(clientAs(t, address.href).db, prefix);

@@ -25,7 +25,7 @@ const CHECKSUM_LENGTH = 6;
 const FAIR_BYTES = 248;
 
 /** Random base62 digits with a uniform distribution. */
-function randomDigits(length: number): string {
+export function randomDigits(length: number): string {
   let digits = '';
   while (digits.length < length) {
     for (const byte of randomBytes(length)) {

@@ -31,7 +31,7 @@ interface KeyRequest {
 export type NewKeyInfo = KeyInfo & { readonly key: string };
 
 /** Entries for the audit table; the actor defaults to the database account. */
-interface KeyChange {
+export interface KeyChange {
   readonly actor?: string | undefined;
   readonly reason?: string | undefined;
 }
@@ -48,14 +48,14 @@ const LOCK_TIMEOUT_MS = 5_000;
 /** Matches sessions that may block a change of a key: they hold more than the lock of a reader. */
 const KEY_LOCKS = sql<boolean>`
   relation in (to_regclass('public.api_key'), to_regclass('public.api_key_scope'),
-    to_regclass('public.service')) and mode <> 'AccessShareLock'
+    to_regclass('public.service'), to_regclass('public.webhook')) and mode <> 'AccessShareLock'
     and pid not in (select pid from pg_locks where not granted)`;
 
 /**
  * Runs one transaction. The audit triggers record its actor and reason.
  * @throws LockedOutError if another session holds a lock for too long
  */
-async function inAuditedTransaction<T>(
+export async function inAuditedTransaction<T>(
   db: Kysely<Database>,
   { actor = '', reason = '' }: KeyChange,
   work: (trx: Transaction<Database>) => Promise<T>,

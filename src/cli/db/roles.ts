@@ -44,8 +44,8 @@ export const addRoles = command({
   name: 'roles',
   summary: 'make the accounts of the database, each with the rights it needs',
   description:
-    'Creates the accounts of the service, loads, keys and migrations, and grants each exactly ' +
-    'the rights that it needs. Can be repeated.',
+    'Creates the accounts of the service, loads, keys, webhooks and migrations, and grants each ' +
+    'exactly the rights that it needs. Can be repeated.',
   options: [
     option('--prefix <name>', 'what the names of the accounts begin with').default(ROLE_PREFIX),
     option('--passwords', 'read passwords from the input, a line each: service <password>'),

@@ -263,13 +263,19 @@ const addShow = command({
 });
 
 /** The printed members of an audited row of a key or of a scope. */
-type AuditedMembers = { readonly scope?: string; readonly replaced_by?: string | null } | null;
+type AuditedMembers = {
+  readonly scope?: string;
+  readonly replaced_by?: string | null;
+  readonly webhook?: string;
+} | null;
 
-/** Text of a changed scope or of a replacement; empty for other events. */
+/** Text of a changed scope, a webhook or a replacement; empty for other events. */
 function changeOf({ before, after, replaces }: KeyEvent): string {
   const [was, is] = [before as AuditedMembers, after as AuditedMembers];
   if (is?.scope !== undefined) return `scope ${is.scope} given`;
   if (was?.scope !== undefined) return `scope ${was.scope} taken`;
+  if (is?.webhook !== undefined) return `webhook ${is.webhook} added`;
+  if (was?.webhook !== undefined) return `webhook ${was.webhook} removed`;
   if (replaces !== null) return `replaces ${replaces}`;
   const replacement = is?.replaced_by ?? null;
   return replacement === null || replacement === was?.replaced_by

@@ -24,7 +24,15 @@ export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_
 }
 
 /** The accounts that can log in. The owner of the tables cannot. */
-export const LOGINS = ['migrator', 'loader', 'usage', 'service', 'keys', 'reader'] as const;
+export const LOGINS = [
+  'migrator',
+  'loader',
+  'usage',
+  'service',
+  'keys',
+  'reader',
+  'webhooks',
+] as const;
 export type Login = (typeof LOGINS)[number];
 
 /** Default prefix of the account names. */
