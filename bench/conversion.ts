@@ -137,7 +137,7 @@ function always(): PointColumns[] {
       return rounded;
     };
     const points = { low: column('low'), mid: column('mid'), high: column('high') };
-    return { ...columns, ...points, fx: null, periods: null };
+    return { ...columns, ...points, fx: null, vat: null, lacking: 'no-rate', periods: null };
   });
 }
 

@@ -81,6 +81,8 @@ export const WARNINGS = {
   min_revision_unknown: 'x-min-revision names a revision of another history of the data',
   mean_at_one_day_rate:
     'Means of a month or year were converted at the rate of one day; options.rates has the other',
+  vat_unknown: 'VAT was not excluded from prices that are not known to include it',
+  vat_rates_missing: 'Rates of value added tax are missing',
   vat_included: 'Prices include value added tax, and so do the numbers they are converted to',
 } as const;
 

@@ -57,7 +57,7 @@ FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt n
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
-    warnings movingAverage rates csvDialect""".split())
+    warnings movingAverage rates csvDialect vat""".split())
 Record = TypeVar("Record")
 _newest: dict[str, tuple[int, str]] = {}  # The newest revision of each address: number and text.
 _lock = threading.Lock()

@@ -72,7 +72,7 @@ class ConversionUnitFactor(TypedDict):
 
 _Conversion = TypedDict("_Conversion", {
     "status": Literal["converted", "unchanged", "not-applicable", "refused", "partial"],
-    "reason": Optional[Literal["payable", "incompatible-unit", "no-rate"]],
+    "reason": Optional[Literal["payable", "incompatible-unit", "no-rate", "no-vat-rate"]],
     "from": ConversionFrom,
     "to": ConversionTo,
     "unitFactor": Optional[ConversionUnitFactor],
@@ -84,6 +84,7 @@ _Conversion = TypedDict("_Conversion", {
 class Conversion(_Conversion, total=False):
     """How to recompute the figures of the record by hand"""
     rates: Literal["period-mean"]
+    vat: Literal["excluded", "included", "unknown"]
 
 
 class SummaryAssessment(TypedDict):
@@ -145,12 +146,13 @@ class Point(_Point, total=False):
     """One assessment"""
     fx: PointRates
     fxMean: PointMeanRate
+    vatRate: str
     periodStart: str
     periodEnd: str
     observations: int
     observationsLeftOut: int
     movingAverage: Optional[float]
-    conversionReason: Literal["no-rate"]
+    conversionReason: Literal["no-rate", "no-vat-rate"]
 
 
 class _PriceRecord(TypedDict):

@@ -1590,7 +1590,7 @@ export interface components {
              */
             readonly status: "converted" | "unchanged" | "not-applicable" | "refused" | "partial";
             /** @description Reason that the record, or some of its points or figures, was not converted */
-            readonly reason: ("payable" | "incompatible-unit" | "no-rate") | null;
+            readonly reason: ("payable" | "incompatible-unit" | "no-rate" | "no-vat-rate") | null;
             /** @description Currency and unit of the price */
             readonly from: {
                 readonly currency: string | null;
@@ -1617,6 +1617,11 @@ export interface components {
              * @enum {string}
              */
             readonly rates?: "period-mean";
+            /**
+             * @description With `vat`: `included` if the record could not be converted, `unknown` if the price is not known to include VAT and was not divided
+             * @enum {string}
+             */
+            readonly vat?: "excluded" | "included" | "unknown";
             /** @description Rounding rule of converted values */
             readonly rounding: string | null;
         };
@@ -1678,6 +1683,8 @@ export interface components {
             readonly corrections: number;
             readonly fx?: components["schemas"]["PointRates"];
             readonly fxMean?: components["schemas"]["PointMeanRate"];
+            /** @description Rate of VAT in percent by which the point was divided */
+            readonly vatRate?: string;
             /**
              * Format: date
              * @description First day of the period of an aggregated point
@@ -1698,7 +1705,7 @@ export interface components {
              * @description Reason that this point was not converted; absent if it was
              * @enum {string}
              */
-            readonly conversionReason?: "no-rate";
+            readonly conversionReason?: "no-rate" | "no-vat-rate";
         };
         /** @description Empty unless includeSeries is true */
         readonly Series: readonly components["schemas"]["Point"][];
@@ -2081,7 +2088,10 @@ export interface components {
             readonly currency?: string;
             /** @description Id, name or symbol */
             readonly unitOfMeasure?: string;
-            /** @enum {string} */
+            /**
+             * @description `exclude`: divides each session by 1 + the rate of VAT of its day
+             * @enum {string}
+             */
             readonly vat?: "as-published" | "exclude";
             /**
              * @description Default `refuse`
@@ -2162,7 +2172,10 @@ export interface components {
             readonly currency?: string;
             /** @description Id, name or symbol */
             readonly unitOfMeasure?: string;
-            /** @enum {string} */
+            /**
+             * @description `exclude`: divides each session by 1 + the rate of VAT of its day
+             * @enum {string}
+             */
             readonly vat?: "as-published" | "exclude";
             /**
              * @description Default `refuse`
@@ -2189,6 +2202,7 @@ export interface components {
             readonly low?: components["schemas"]["Decimal"] | null;
             readonly high?: components["schemas"]["Decimal"] | null;
             readonly fx: components["schemas"]["PointRates"] | null;
+            /** @description Rate of VAT in percent; null if not divided */
             readonly vat: string | null;
             readonly substituteFor: string | null;
         };
@@ -2390,7 +2404,7 @@ export interface components {
              * @enum {string}
              */
             readonly onUnconvertible?: "keep" | "omit" | "error";
-            /** @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage */
+            /** @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat */
             readonly decimals?: number;
             /** @description One point for each period, from its unrounded assessments */
             readonly aggregate?: {
@@ -2440,6 +2454,11 @@ export interface components {
              * @enum {string}
              */
             readonly csvDialect?: "comma" | "semicolon";
+            /**
+             * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+             * @enum {string}
+             */
+            readonly vat?: "as-published" | "exclude";
         };
         readonly FilterItem: string;
         /**
@@ -4129,7 +4148,7 @@ export interface components {
          */
         readonly onUnconvertible: "keep" | "omit" | "error";
         /**
-         * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+         * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
          * @example 4
          */
         readonly decimals: number;
@@ -4188,6 +4207,11 @@ export interface components {
          * @example comma
          */
         readonly csvDialect: "comma" | "semicolon";
+        /**
+         * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+         * @example exclude
+         */
+        readonly vat: "as-published" | "exclude";
         /**
          * @description Format of the response; overrides Accept
          * @example json
@@ -5888,7 +5912,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5947,6 +5971,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6145,7 +6174,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6204,6 +6233,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6458,7 +6492,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6517,6 +6551,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6713,7 +6752,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6772,6 +6811,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -6954,7 +6998,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7013,6 +7057,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7211,7 +7260,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7270,6 +7319,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7448,7 +7502,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7507,6 +7561,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7701,7 +7760,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7760,6 +7819,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -7940,7 +8004,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7999,6 +8063,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8195,7 +8264,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8254,6 +8323,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8432,7 +8506,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8491,6 +8565,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8685,7 +8764,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8744,6 +8823,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -8922,7 +9006,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8981,6 +9065,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9175,7 +9264,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9234,6 +9323,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9414,7 +9508,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9473,6 +9567,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9669,7 +9768,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9728,6 +9827,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -9906,7 +10010,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9965,6 +10069,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10159,7 +10268,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10218,6 +10327,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10398,7 +10512,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10457,6 +10571,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10653,7 +10772,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10712,6 +10831,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -10892,7 +11016,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10951,6 +11075,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11147,7 +11276,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11206,6 +11335,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11386,7 +11520,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11445,6 +11579,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11641,7 +11780,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11700,6 +11839,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -11876,7 +12020,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11935,6 +12079,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12127,7 +12276,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12186,6 +12335,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12362,7 +12516,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12421,6 +12575,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12613,7 +12772,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12672,6 +12831,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -12848,7 +13012,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12907,6 +13071,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13099,7 +13268,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13158,6 +13327,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13334,7 +13508,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13393,6 +13567,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13585,7 +13764,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13644,6 +13823,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -13820,7 +14004,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13879,6 +14063,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json
@@ -14071,7 +14260,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate or movingAverage
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -14130,6 +14319,11 @@ export interface operations {
                  * @example comma
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
+                /**
+                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @example exclude
+                 */
+                readonly vat?: components["parameters"]["vat"];
                 /**
                  * @description Format of the response; overrides Accept
                  * @example json

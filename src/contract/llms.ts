@@ -56,7 +56,6 @@ const REQUESTS = [
   'Numbers are exact decimals: read them with a decimal type, or with `decimalsAsText`. They are',
   'in the `currency` and `unitOfMeasure` of their record. A payable (`currency` null)',
   'is a percentage of a reference price.',
-  'The option `revision` repeats the response of a `$metadata.revision`.',
 ];
 
 const FORMAT_MEDIA = FORMAT_NAMES.map((name) => `${code(name)} (${code(FORMATS[name].media)})`);
@@ -71,22 +70,21 @@ const FORMAT_LINES = [
 const FILTERS = [
   'A filter is a list of names or ids, ignoring case: OR inside a list, AND across lists.',
   '`dateFrom` and `dateTo` (inclusive) bound the series and drop no record. `codes`',
-  'goes with the two dates only. A value that matches nothing is in `$metadata.warnings`: read',
-  'the warnings before the numbers.',
+  'goes with the two dates only. Read `$metadata.warnings` before the numbers: a value may match',
+  'nothing.',
 ];
 
 const CONVERSION = [
-  '`currency` and `unitOfMeasure` convert prices, with one rounding. Each record then has a',
-  'receipt, `conversion`, and each point its rates, `fx`.',
+  'A converted record has a receipt, `conversion`, and each point its rates, `fx`.',
   'Published value × `unitFactor.multiply` × `fx.to` ÷ `unitFactor.divide` ÷ `fx.from` is the',
-  'figure. A price that cannot be converted keeps its currency and unit: check',
+  'figure, rounded once; with `vat`, ÷ (1 + `vatRate` %). A price that cannot be converted keeps its currency and unit: check',
   '`conversion.status`. `aggregate` has the',
   `periods ${PERIODS.join(', ')} and the methods ${METHODS.join(', ')}.`,
 ];
 
 const PAGING = [
-  'Without `limit` a response holds all records. With it, `$metadata.nextCursor` is the `cursor`',
-  'of the next page of the same request, and null on the last. All pages read one revision.',
+  'With `limit`, `$metadata.nextCursor` is the `cursor` of the next page of the same request,',
+  'and null on the last. All pages read one revision.',
 ];
 
 const ERRORS = [

@@ -1,6 +1,6 @@
 import type { Method, Period } from '../catalog/analytics.ts';
 import { POWERS } from '../std/decimal.ts';
-import { NO_DAY, periodOf } from './calendar.ts';
+import { periodOf } from './calendar.ts';
 import {
   type Columns,
   type DecimalColumn,
@@ -8,7 +8,15 @@ import {
   picked,
   type ValueName,
 } from './columns.ts';
-import { exactValue, FACTOR_ERROR, factorsOf, type Observations, observe } from './convert.ts';
+import {
+  exactValue,
+  FACTOR_ERROR,
+  factorsOf,
+  hasRates,
+  lackingIn,
+  type Observations,
+  observe,
+} from './convert.ts';
 import { FixedSums } from './fixed-sums.ts';
 import { compare, plus, type Rational, ZERO } from './rational.ts';
 import { RoundedColumn, type Rounding } from './rounding.ts';
@@ -58,8 +66,6 @@ interface RatedGroups {
   readonly from: Int32Array;
 }
 
-const hasRate = ({ fx }: Observations, index: number): boolean => fx?.day[index] !== NO_DAY;
-
 /** Removes the observations without a rate. */
 function ratedOf(observations: Observations, groups: Groups): RatedGroups {
   if (observations.withoutRate === 0) return { observations, from: groups.from };
@@ -70,7 +76,7 @@ function ratedOf(observations: Observations, groups: Groups): RatedGroups {
     from[group] = kept.length;
     const end = groups.from[group + 1] as number;
     for (let index = groups.from[group] as number; index < end; index += 1) {
-      if (hasRate(observations, index)) kept.push(index);
+      if (hasRates(observations, index)) kept.push(index);
     }
   }
   from[groups.length] = kept.length;
@@ -83,7 +89,7 @@ function unknownGroups(observations: Observations, groups: Groups, method: Metho
   if (method !== 'first' && method !== 'last') return unknown;
   for (let group = 0; group < groups.length; group += 1) {
     const index = method === 'first' ? groups.from[group] : (groups.from[group + 1] as number) - 1;
-    if (!hasRate(observations, index as number)) unknown[group] = 1;
+    if (!hasRates(observations, index as number)) unknown[group] = 1;
   }
   return unknown;
 }
@@ -99,7 +105,7 @@ interface ColumnInput {
   readonly sums: FixedSums | null;
 }
 
-/** The sums of a column. Only rates give each observation a denominator of its own. */
+/** The sums of a column. Only exchange rates give each observation a denominator of its own. */
 const sumsOf = (observations: Observations, name: ValueName): FixedSums | null =>
   observations.fx && new FixedSums((index) => exactValue(observations, name, index));
 
@@ -269,7 +275,7 @@ export function aggregatedPoints(
   { period, method }: Aggregation,
   rounding: Rounding,
 ): PointColumns {
-  const { columns } = observations;
+  const { columns, conversion } = observations;
   const groups = groupsOf(columns, period);
   const rated = ratedOf(observations, groups);
   const unknown = unknownGroups(observations, groups, method);
@@ -291,6 +297,8 @@ export function aggregatedPoints(
     publishedAt,
     corrections,
     fx: null,
+    vat: null,
+    lacking: conversion === null ? 'no-rate' : lackingIn(conversion),
     periods: { start: groups.start, end: groups.end, ...countsOf(groups, rated.from) },
   };
 }

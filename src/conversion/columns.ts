@@ -1,3 +1,4 @@
+import { NO_DAY } from './calendar.ts';
 import type { RatePair } from './rate-table.ts';
 import type { Rational } from './rational.ts';
 
@@ -89,6 +90,9 @@ interface PeriodColumns {
   readonly leftOut: Int32Array;
 }
 
+/** The reason that a point has no value: no exchange rate, or no rate of VAT. */
+export type LackingRate = 'no-rate' | 'no-vat-rate';
+
 /** The points of an answer: stored, converted or aggregated, ready for a writer. */
 export interface PointColumns {
   readonly length: number;
@@ -100,6 +104,10 @@ export interface PointColumns {
   readonly corrections: Int32Array;
   /** Null without exchange rates, and for aggregated points. */
   readonly fx: FxColumns | null;
+  /** The rates of VAT in percent; null if none was excluded, and for aggregated points. */
+  readonly vat: DecimalColumn | null;
+  /** The kind of rate that points without a value lack, unless `fx` and `vat` say it. */
+  readonly lacking: LackingRate;
   /** Null except for aggregated points. */
   readonly periods: PeriodColumns | null;
   /** Absent if not requested. */
@@ -107,7 +115,10 @@ export interface PointColumns {
 }
 
 /** A decimal column from one index on. The indexes of wide numbers are shifted with it. */
-const columnFrom = ({ scaled, scale, wide }: DecimalColumn, from: number): DecimalColumn => ({
+export const columnFrom = (
+  { scaled, scale, wide }: DecimalColumn,
+  from: number,
+): DecimalColumn => ({
   scaled: scaled.subarray(from),
   scale: scale.subarray(from),
   wide: wide && new Map([...wide].map(([index, text]) => [index - from, text])),
@@ -142,6 +153,8 @@ export function lastPoints(points: PointColumns, count: number): PointColumns {
     publishedAt: points.publishedAt.subarray(from),
     corrections: points.corrections.subarray(from),
     fx: null,
+    vat: null,
+    lacking: points.lacking,
     periods: periods && {
       start: periods.start.subarray(from),
       end: periods.end.subarray(from),
@@ -154,6 +167,12 @@ export function lastPoints(points: PointColumns, count: number): PointColumns {
 /** True if a point could not be converted: its mid is null for no other reason. */
 export const isUnconverted = ({ mid }: PointColumns, index: number): boolean =>
   Number.isNaN(mid.scaled[index] as number);
+
+/** The reason that a point could not be converted. */
+export const lackingAt = ({ fx, vat, lacking }: PointColumns, index: number): LackingRate =>
+  vat !== null && Number.isNaN(vat.scaled[index]) && fx?.day[index] !== NO_DAY
+    ? 'no-vat-rate'
+    : lacking;
 
 /** The observations at ascending indexes. */
 export const picked = (columns: Columns, indexes: readonly number[]): Columns => {
@@ -183,6 +202,8 @@ export function nativePoints(columns: Columns): PointColumns {
     publishedAt,
     corrections,
     fx: null,
+    vat: null,
+    lacking: 'no-rate',
     periods: null,
   };
 }

@@ -3,9 +3,11 @@ import { POWERS, powerOf10 } from '../std/decimal.ts';
 import { NO_DAY } from './calendar.ts';
 import {
   type Columns,
+  columnFrom,
   columnSlice,
   type DecimalColumn,
   type FxColumns,
+  type LackingRate,
   type MeanColumns,
   type PointColumns,
   ratesFrom,
@@ -16,6 +18,7 @@ import { type CurrencyRates, type RatePair, rateDay, rateScale, scaledRate } fro
 import type { Rational } from './rational.ts';
 import { CROSS_DECIMALS, RoundedColumn, type Rounding } from './rounding.ts';
 import type { UnitFactor } from './units.ts';
+import { exactVatFactor, nearestVatFactor, type VatRates, vatColumn } from './vat.ts';
 
 /*
  * Exact arithmetic on columns of points: this file converts currencies and units, `aggregate.ts`
@@ -23,11 +26,19 @@ import type { UnitFactor } from './units.ts';
  * here reads the database.
  */
 
-/** The conversion of a price; `pair` is null if the currency stays. */
+/**
+ * The conversion of a price. `pair` is null if the currency stays, `vat` if the price is not
+ * divided by rates of VAT.
+ */
 export interface Conversion {
   readonly unit: UnitFactor;
   readonly pair: RatePair | null;
+  readonly vat: VatRates | null;
 }
+
+/** The kind of rate that points without a value lack, if only the conversion is known. */
+export const lackingIn = ({ pair }: Conversion): LackingRate =>
+  pair === null ? 'no-vat-rate' : 'no-rate';
 
 /**
  * The observations of a price with the conversion of each, unrounded. Converted points, aggregates
@@ -37,6 +48,8 @@ export interface Observations {
   readonly columns: Columns;
   readonly conversion: Conversion | null;
   readonly fx: FxColumns | null;
+  /** The rates of VAT in percent; null if none is excluded. */
+  readonly vat: DecimalColumn | null;
   /** Number of observations without a rate, and so without a converted value. */
   readonly withoutRate: number;
 }
@@ -55,12 +68,6 @@ function legColumn(leg: CurrencyRates | null, days: Int32Array): DecimalColumn {
     }
   }
   return { scaled, scale, wide: null };
-}
-
-/** The rates of points, and the number of points without one. */
-interface RatesOfPoints {
-  readonly fx: FxColumns;
-  readonly withoutRate: number;
 }
 
 /** A column of nulls. */
@@ -87,54 +94,67 @@ function meanColumns(found: readonly (PeriodMean | null)[]): MeanColumns {
 }
 
 /** The mean rates of the periods of some days. */
-function meansOn(pair: RatePair, period: MeanPeriod, days: Int32Array): RatesOfPoints {
+function meansOn(pair: RatePair, period: MeanPeriod, days: Int32Array): FxColumns {
   const found = Array.from(days, (day) => meanFor(pair, period, day));
   const none = nulls(days.length);
   const day = Int32Array.from(found, (mean) => mean?.last ?? NO_DAY);
-  const withoutRate = found.filter((mean) => mean === null).length;
-  return { fx: { pair, day, from: none, to: none, means: meanColumns(found) }, withoutRate };
+  return { pair, day, from: none, to: none, means: meanColumns(found) };
 }
 
 /** The rates that apply to each day. */
-function fxOf(pair: RatePair, days: Int32Array): RatesOfPoints {
+function fxOf(pair: RatePair, days: Int32Array): FxColumns {
   if (pair.meanOf !== null) return meansOn(pair, pair.meanOf, days);
   const day = new Int32Array(days.length);
-  let withoutRate = 0;
   for (let index = 0; index < days.length; index += 1) {
-    const found = rateDay(pair, days[index] as number);
-    day[index] = found;
-    if (found === NO_DAY) withoutRate += 1;
+    day[index] = rateDay(pair, days[index] as number);
   }
   const from = legColumn(pair.from, day);
   const to = legColumn(pair.to, day);
-  return { fx: { pair, day, from, to, means: null }, withoutRate };
+  return { pair, day, from, to, means: null };
 }
+
+/** True if an observation has all rates that its conversion needs. */
+export const hasRates = ({ fx, vat }: Pick<Observations, 'fx' | 'vat'>, index: number): boolean =>
+  fx?.day[index] !== NO_DAY && !(vat !== null && Number.isNaN(vat.scaled[index]));
 
 /** Finds the rates of every observation. Without a conversion the values stay native. */
 export function observe(columns: Columns, conversion: Conversion | null): Observations {
-  const pair = conversion?.pair ?? null;
-  if (pair === null) return { columns, conversion, fx: null, withoutRate: 0 };
-  return { columns, conversion, ...fxOf(pair, columns.day) };
+  const { pair, vat: rates } = conversion ?? NO_RATES;
+  if (pair === null && rates === null) {
+    return { columns, conversion, fx: null, vat: null, withoutRate: 0 };
+  }
+  const found = {
+    fx: pair && fxOf(pair, columns.day),
+    vat: rates && vatColumn(rates, columns.day),
+  };
+  let withoutRate = 0;
+  for (let index = 0; index < columns.length; index += 1) {
+    if (!hasRates(found, index)) withoutRate += 1;
+  }
+  return { columns, conversion, ...found, withoutRate };
 }
+
+const NO_RATES = { pair: null, vat: null };
 
 /** The last observations with their rates, as views of the same memory. */
 export function lastOf(observations: Observations, count: number): Observations {
-  const { columns, fx } = observations;
+  const { columns, fx, vat } = observations;
   const from = columns.length - count;
   if (from <= 0) return observations;
   return {
     ...observations,
     columns: columnSlice(columns, from, columns.length),
     fx: fx && ratesFrom(fx, from),
+    vat: vat && columnFrom(vat, from),
   };
 }
 
 /**
- * A bound on the relative error of a stored integer times its factor, in doubles. Seven roundings
- * contribute, each of at most 2^-53, less than 1.2e-16. Five are those of the factor: the quotient
- * of the legs, its decimals, the unit, the product of both, and the decimals of the point. The
- * others are the product with the integer and a power of ten. A mean rate is rounded once, in place
- * of the first two.
+ * A bound on the relative error of a stored integer times its factor, in doubles. Nine roundings
+ * contribute, each of at most 2^-53, less than 1.111e-16. Seven are those of the factor: the
+ * quotient of the legs, its decimals, the unit, the product of both, the factor of VAT, its
+ * product, and the decimals of the point. The others are the product with the integer and a power
+ * of ten. A mean rate is rounded once, in place of the first two.
  */
 export const FACTOR_ERROR = 1e-15;
 
@@ -142,11 +162,11 @@ const scaledBy = (value: number, exponent: number): number =>
   exponent >= 0 ? value * (POWERS[exponent] as number) : value / (POWERS[-exponent] as number);
 
 /**
- * The factor from each stored integer to its number: to / from × unit / 10^scale, as a double with
- * a relative error of at most `FACTOR_ERROR`. NaN without a rate.
+ * The factor from each stored integer to its number: to / from × unit / (1 + VAT) / 10^scale, as a
+ * double with a relative error of at most `FACTOR_ERROR`. NaN without a rate.
  */
 export function factorsOf(observations: Observations): Float64Array {
-  const { columns, conversion, fx } = observations;
+  const { columns, conversion, fx, vat } = observations;
   const factors = new Float64Array(columns.length);
   const unit = conversion?.unit.nearest ?? 1;
   for (let index = 0; index < columns.length; index += 1) {
@@ -157,6 +177,7 @@ export function factorsOf(observations: Observations): Float64Array {
       const decimals = (fx.from.scale[index] as number) - (fx.to.scale[index] as number);
       factor *= scaledBy(ratio, decimals);
     }
+    if (vat !== null) factor *= nearestVatFactor(vat, index);
     factors[index] = factor / (POWERS[columns.scale[index] as number] as number);
   }
   return factors;
@@ -168,9 +189,9 @@ export function exactValue(
   name: ValueName,
   index: number,
 ): Rational | null {
-  const { columns, conversion, fx } = observations;
+  const { columns, conversion, fx, vat } = observations;
   const scaled = columns[name][index] as number;
-  if (Number.isNaN(scaled) || fx?.day[index] === NO_DAY) return null;
+  if (Number.isNaN(scaled) || !hasRates(observations, index)) return null;
   let numerator = BigInt(scaled);
   let denominator = powerOf10(columns.scale[index] as number);
   if (conversion !== null) {
@@ -186,6 +207,11 @@ export function exactValue(
     numerator *= powerOf10(fx.from.scale[index] as number);
     denominator *= BigInt(fx.from.scaled[index] as number);
     denominator *= powerOf10(fx.to.scale[index] as number);
+  }
+  if (vat !== null) {
+    const factor = exactVatFactor(vat, index);
+    numerator *= factor.numerator;
+    denominator *= factor.denominator;
   }
   return { numerator, denominator };
 }
@@ -205,11 +231,11 @@ function convertColumn(
 }
 
 /**
- * The converted points: each value is stored × unit × to / from, rounded once. A missing value
- * stays null. All three values of a point without a rate are null.
+ * The converted points: each value is stored × unit × to / from / (1 + VAT), rounded once. A
+ * missing value stays null. All three values of a point without a rate are null.
  */
 export function convertedPoints(observations: Observations, rounding: Rounding): PointColumns {
-  const { columns, fx } = observations;
+  const { columns, conversion, fx, vat } = observations;
   const factors = factorsOf(observations);
   const column = (name: ValueName) => convertColumn(observations, name, factors, rounding);
   return {
@@ -221,6 +247,8 @@ export function convertedPoints(observations: Observations, rounding: Rounding):
     publishedAt: columns.publishedAt,
     corrections: columns.corrections,
     fx,
+    vat,
+    lacking: conversion === null ? 'no-rate' : lackingIn(conversion),
     periods: null,
   };
 }

@@ -1,8 +1,8 @@
 import { SPANS, type Span } from '../catalog/analytics.ts';
 import { dayText } from '../std/days.ts';
 import { decimalText } from '../std/decimal.ts';
-import { endOfYearBefore, monthsBefore, NO_DAY } from './calendar.ts';
-import { exactValue, type Observations } from './convert.ts';
+import { endOfYearBefore, monthsBefore } from './calendar.ts';
+import { exactValue, hasRates, type Observations } from './convert.ts';
 import { minus, over, type Rational, times } from './rational.ts';
 import { type Rounding, roundedText } from './rounding.ts';
 
@@ -125,7 +125,7 @@ export function summaryOf(observations: Observations, rules: SummaryRules): Summ
     latest: observed(observations, latest, rules.rounding),
     previous: observed(observations, latest - 1, rules.rounding),
     changes: Object.fromEntries(changes) as Summary['changes'],
-    withoutRate: [...used].filter((index) => observations.fx?.day[index] === NO_DAY).length,
+    withoutRate: [...used].filter((index) => !hasRates(observations, index)).length,
   };
 }
 

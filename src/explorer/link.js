@@ -28,6 +28,7 @@ export const EMPTY = {
   unit: null,
   average: null,
   rates: null,
+  vat: null,
   asOf: null,
   compare: null,
   corrections: null,
@@ -47,7 +48,9 @@ export function kindOf({ code, prices, calculate, corrections, market }) {
 }
 
 /** Members of a view that a link has as they are, in their order. */
-const TEXTS = 'from to currency unit average rates asOf compare corrections calculate'.split(' ');
+const TEXTS = 'from to currency unit average rates vat asOf compare corrections calculate'.split(
+  ' ',
+);
 
 /** The link to a view, from `#` on. */
 export function linkTo(view) {
@@ -77,6 +80,7 @@ const SINGLE = {
   unit: [(value) => value !== '' && value.length <= 128, 'there is no such unit'],
   average: [(value) => PERIODS.includes(value), `an average is of a ${PERIODS.join(', ')}`],
   rates: [(value) => value === 'period-mean', 'rates are period-mean, or not in the link'],
+  vat: [(value) => value === 'exclude', 'it is exclude'],
   asOf: [(value) => isDate(value) || isInstant(value), 'there is no such day'],
   compare: [
     (value) => COMPARISONS.includes(value),
@@ -208,11 +212,12 @@ export const addressOf = (path, parameters) => {
 };
 
 /** The options of a view that change numbers. */
-const optionsOf = ({ currency, unit, average, rates, asOf }) => [
+const optionsOf = ({ currency, unit, average, rates, vat, asOf }) => [
   ['currency', currency],
   ['unitOfMeasure', unit],
   ['aggregate', average && `${average}:average`],
   ['rates', rates],
+  ['vat', vat],
   ['asOf', asOf && endOf(asOf)],
 ];
 
@@ -240,11 +245,11 @@ export const seriesRequests = (view) =>
   }));
 
 /** The request of the list of a market, filtered. */
-export const listRequest = ({ market, filters, currency, unit, rates, asOf }, limit, cursor) =>
+export const listRequest = ({ market, filters, currency, unit, rates, vat, asOf }, limit, cursor) =>
   addressOf(`v3/prices/${encodeURIComponent(market)}`, [
     ...Object.entries(filters).flatMap(([name, values]) => values.map((each) => [name, each])),
     ['includeSummary', 'true'],
-    ...optionsOf({ currency, unit, rates, asOf }),
+    ...optionsOf({ currency, unit, rates, vat, asOf }),
     ['limit', limit],
     ['cursor', cursor],
   ]);

@@ -22,9 +22,11 @@ export const isPayable = ({ currency }) => currency === null;
 export const isSample = ({ specification }) =>
   specification.some(({ name }) => name === 'sample data');
 
-/** The text on VAT of a price, from its specification; or undefined. */
-export const vatOf = ({ specification }) =>
-  specification.find(({ name }) => name.toLowerCase() === 'vat')?.value;
+/** The text on VAT of the numbers of a price; else that of its specification, or undefined. */
+export const vatOf = ({ conversion, specification }) =>
+  conversion?.vat === 'excluded'
+    ? 'excluded'
+    : specification.find(({ name }) => name.toLowerCase() === 'vat')?.value;
 
 /** A warning with the control of the page in place of the option of a request. */
 export const remarkOf = ({ detail }) =>

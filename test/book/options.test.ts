@@ -61,6 +61,7 @@ const VALUES: Readonly<Record<OptionName, readonly object[]>> = {
     { currency: 'EUR', rates: 'day' },
   ],
   csvDialect: [{ csvDialect: 'semicolon' }, { csvDialect: 'comma' }],
+  vat: [{ vat: 'exclude' }, { vat: 'as-published' }],
 };
 
 /** `strict` refuses instead of changing an answer; the revision is the newest one. */

@@ -12,6 +12,7 @@ interface Known {
   readonly code: string;
   readonly isPayable: boolean;
   readonly isMass: boolean;
+  readonly hasVat: boolean;
   readonly days: readonly string[];
 }
 
@@ -19,7 +20,7 @@ interface Known {
 async function knownPrices(): Promise<readonly Known[]> {
   const { rows } = await database.pool.query(
     `select p.code, p.price_type = 'payable' as "isPayable", p.unit_dimension = 'mass' as "isMass",
-        array_agg(s.date::text order by s.date) as days
+        p.vat_country is not null as "hasVat", array_agg(s.date::text order by s.date) as days
       from price as p join series as s on s.price_id = p.id group by p.id order by p.code`,
   );
   return rows;
@@ -69,6 +70,7 @@ function anyPrice(known: readonly Known[]) {
     statistic: isWide ? undefined : statistic,
     currency: converts ? maybe(0.5, pick(['USD', 'CNY', 'EUR', 'JPY'])) : undefined,
     unitOfMeasure: price.isMass ? maybe(0.4, pick(['lb', 't', 'kg', 'oz t'])) : undefined,
+    vat: price.hasVat ? maybe(0.7, 'exclude') : undefined,
     method: isWide ? 'mid-of-rounded-averages' : undefined,
     rounding: isWide || RANDOM() < 0.3 ? rounding : undefined,
   };
@@ -100,6 +102,7 @@ t.test('2,000 random calculations equal a recomputation from their receipts alon
   const days = new Map(known.map((each) => [each.code, each.days]));
   let recomputed = 0;
   let tried = 0;
+  let taxed = 0;
   const faults: string[] = [];
   while (recomputed < 2_000 && tried < 6_000) {
     tried += 1;
@@ -128,9 +131,14 @@ t.test('2,000 random calculations equal a recomputation from their receipts alon
       continue;
     }
     recomputed += 1;
+    const sessions = Object.values<{ sessions?: { vat: string | null }[] }>(result.inputs).flatMap(
+      (input) => input.sessions ?? [],
+    );
+    if (sessions.some(({ vat }) => vat !== null)) taxed += 1;
     const difference = differenceOf(result);
     if (difference !== null) faults.push(`${difference}: ${JSON.stringify(request)}`);
   }
   t.same(faults.slice(0, 5), []);
   t.equal(recomputed, 2_000, `${tried} were tried`);
+  t.ok(taxed > 200, `${taxed} without VAT`);
 });

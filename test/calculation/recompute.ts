@@ -57,6 +57,8 @@ interface Session {
   readonly low?: string | null;
   readonly high?: string | null;
   readonly fx: { readonly from: string; readonly to: string } | null;
+  /** In percent. */
+  readonly vat: string | null;
 }
 
 export interface Receipt {
@@ -71,8 +73,8 @@ export interface Receipt {
   readonly exact: string | null;
 }
 
-/** A published number × unit factor × rates, rounded if the input rounds its sessions. */
-function sessionValue(receipt: Receipt, { fx }: Session, published: string | null): Fraction {
+/** A published number × unit factor × rates / (1 + VAT), rounded if the input says so. */
+function sessionValue(receipt: Receipt, { fx, vat }: Session, published: string | null): Fraction {
   if (published === null) throw new Error('a session has no number');
   const { unitFactor, rounding } = receipt;
   let value = fractionOf(published);
@@ -81,6 +83,10 @@ function sessionValue(receipt: Receipt, { fx }: Session, published: string | nul
     value = divide(value, fractionOf(unitFactor.divide)) ?? value;
   }
   if (fx) value = divide(multiply(value, fractionOf(fx.to)), fractionOf(fx.from)) ?? value;
+  if (vat !== null) {
+    const percent = add([100n, 1n], fractionOf(vat));
+    value = divide(multiply(value, [100n, 1n]), percent) ?? value;
+  }
   const decimals = rounding?.session ?? null;
   return decimals === null ? value : rounded(value, decimals, rounding?.mode ?? '');
 }

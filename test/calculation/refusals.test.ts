@@ -39,7 +39,12 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
   [of({ code: 'CP-NI-9001' }), '/inputs/x/period invalid_format', /Must have a period/],
   [of({ ...NICKEL, period: 'last' }), '/inputs/x/period invalid_format', /no period/],
   [of({ ...NICKEL, side: 'best' }), '/inputs/x/side out_of_range', /low, mid, high/],
-  [of({ ...NICKEL, vat: 'exclude' }), '/inputs/x/vat vat_not_included', /No rate of VAT/],
+  [of({ ...NICKEL, vat: 'exclude' }), '/inputs/x/vat vat_not_included', /vatCountry is null/],
+  [
+    of({ code: 'CP-CO-9002', period: 'S', vat: 'exclude' }, { anchor: '2026-06-24' }),
+    '/inputs/x/vat vat_not_included',
+    /A payable/,
+  ],
   [of({ ...NICKEL, rounding: {} }), '/inputs/x/rounding unknown_field', /needs the decimals/],
   [
     of({ ...NICKEL, rounding: { sessions: 1 } }),

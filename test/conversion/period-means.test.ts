@@ -123,7 +123,7 @@ t.test('a mean rate is that of all rate days of its period, to the digit', async
       for (const [from, to] of PAIRS) {
         const pair = pairIn(rates, [from, to], period);
         if (toPounds === null) throw new Error('no factor');
-        const observations = observe(columnsOf(rows), { unit: toPounds, pair });
+        const observations = observe(columnsOf(rows), { unit: toPounds, pair, vat: null });
         const points: PointColumns = convertedPoints(observations, BY_RULE);
         for (const [index, [date, , mid]] of rows.entries()) {
           const days = daysBySpec(rates, [from, to], date, period);
@@ -208,7 +208,7 @@ t.test('a factor of a mean is the nearest double of its exact number', async (t)
       const pair = pairIn(rates, pairOfTwo, period);
       if (toPounds === null) throw new Error('no factor');
       const rows: PointTexts[] = [['2019-05-31', null, '1', null]];
-      const observations = observe(columnsOf(rows), { unit: toPounds, pair });
+      const observations = observe(columnsOf(rows), { unit: toPounds, pair, vat: null });
       const [factor = 0] = factorsOf(observations);
       const exact = exactValue(observations, 'mid', 0);
       if (exact === null) continue;
@@ -264,6 +264,7 @@ t.test('a mean of cross rates is no quotient of means', async (t) => {
   const points = observe(columnsOf([['2026-03-31', null, '1', null]]), {
     unit: { multiply: '1', divide: '1', exact: { numerator: 1n, denominator: 1n }, nearest: 1 },
     pair,
+    vat: null,
   });
   // 21 days at 8 and one at 4, of 22; the quotient of the means is 8 ÷ (23 ÷ 22) = 7.6521…
   t.same(textsOf(convertedPoints(points, { decimals: 4 }).mid), ['7.8182']);

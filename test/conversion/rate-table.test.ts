@@ -49,7 +49,7 @@ t.test('both legs are of one day, the latest that has both', async (t) => {
 
 t.test('the base has a rate of one on every day that the other leg has', async (t) => {
   const columns = columnsOf([['2024-04-02', null, '100', null]]);
-  const conversion = { unit: SAME_UNIT, pair: pair(CURRENCY.USD, CURRENCY.EUR) };
+  const conversion = { unit: SAME_UNIT, pair: pair(CURRENCY.USD, CURRENCY.EUR), vat: null };
   const { fx, mid } = convertedPoints(observe(columns, conversion), { decimals: null });
   t.equal(fx && textAt(fx.from, 0), '1.0749');
   t.equal(fx && textAt(fx.to, 0), '1');
@@ -66,7 +66,7 @@ t.test('a point without a rate is null in all three, the others are converted', 
     ['2024-03-20', '90', '100', '110'],
     ['2024-04-02', '90', '100', null],
   ]);
-  const conversion = { unit: SAME_UNIT, pair: pair(CURRENCY.EUR, CURRENCY.USD) };
+  const conversion = { unit: SAME_UNIT, pair: pair(CURRENCY.EUR, CURRENCY.USD), vat: null };
   const observations = observe(columns, conversion);
   const points = convertedPoints(observations, { decimals: null });
   t.equal(observations.withoutRate, 1);

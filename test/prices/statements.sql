@@ -37,6 +37,9 @@ select id, slug, rule, due_time as at, zone, holiday_list_id as "listId", policy
 select price_id as "priceId", calendar_id as "calendarId",
   revision::float8 as revision from price_calendar_at($1::bigint)
   where require_commit($2::bigint, $3);
+select country, valid_from as "from", trim_scale(rate)::text as rate from vat_rate_at($1::bigint)
+  where require_commit($2::bigint, $3)
+  order by country, valid_from;
 
 -- prices, unfiltered
 select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price

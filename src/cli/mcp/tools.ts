@@ -195,6 +195,9 @@ const getPrices: Tool = {
         description: 'Rates of prices that observe a mean: period-mean is right; default day',
       }),
     ),
+    vat: Type.Optional(
+      word(['as-published', 'exclude'], { description: 'exclude: without VAT, by vatCountry' }),
+    ),
     aggregate: Type.Optional(
       Type.String({
         pattern: AGGREGATE,

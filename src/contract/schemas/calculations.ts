@@ -66,7 +66,11 @@ const priceMembers = {
   ),
   currency: Type.Optional(text(64, 'ISO 4217: converts each session at its own day')),
   unitOfMeasure: Type.Optional(text(128, 'Id, name or symbol')),
-  vat: Type.Optional(word(['as-published', 'exclude'])),
+  vat: Type.Optional(
+    word(['as-published', 'exclude'], {
+      description: '`exclude`: divides each session by 1 + the rate of VAT of its day',
+    }),
+  ),
   missing: Type.Optional(
     word(['refuse', 'skip', 'previous', 'next'], { description: 'Default `refuse`' }),
   ),
@@ -211,7 +215,7 @@ const Session = open(
     low: Type.Optional(amount),
     high: Type.Optional(amount),
     fx: nullable(ref(PointRates)),
-    vat: textOrNull,
+    vat: nullable(Type.String(), { description: 'Rate of VAT in percent; null if not divided' }),
     substituteFor: textOrNull,
   },
   { $id: 'Session', description: 'A session as published, and the rates of its day' },

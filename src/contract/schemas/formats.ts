@@ -247,4 +247,5 @@ export const csvColumns = (market: Market): readonly string[] => [
   ...['fxMeanRate', 'fxMeanFirstDate', 'fxMeanLastDate', 'fxMeanDays'],
   'nextExpectedAt',
   'vatCountry',
+  ...['vatRate', 'conversionVat'],
 ];

@@ -118,7 +118,7 @@ export const OPTIONS = {
       maximum: 10,
       description:
         'Decimals of computed values; default 6 significant digits, at least 2 decimals. ' +
-        'Rejected without currency, unitOfMeasure, aggregate or movingAverage',
+        'Rejected if nothing is computed',
     }),
     default: null as number | null,
     effect: 'rounds',
@@ -248,6 +248,16 @@ export const OPTIONS = {
     }),
     default: 'comma' as 'comma' | 'semicolon',
     example: 'comma',
+  },
+  vat: {
+    schema: word(['as-published', 'exclude'], {
+      description:
+        'VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate ' +
+        'of the day)',
+    }),
+    default: 'as-published' as 'as-published' | 'exclude',
+    effect: 'computes',
+    example: 'exclude',
   },
 } as const satisfies Readonly<Record<string, Option>>;
 

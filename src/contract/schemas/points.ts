@@ -49,7 +49,7 @@ export const Conversion = open(
     status: word(['converted', 'unchanged', 'not-applicable', 'refused', 'partial'], {
       description: '`partial`: some points, or figures of the summary, have no rate',
     }),
-    reason: nullable(word(['payable', 'incompatible-unit', 'no-rate']), {
+    reason: nullable(word(['payable', 'incompatible-unit', 'no-rate', 'no-vat-rate']), {
       description: 'Reason that the record, or some of its points or figures, was not converted',
     }),
     from: currencyAndUnit('Currency and unit of the price'),
@@ -60,6 +60,13 @@ export const Conversion = open(
     source: nullable(Type.String(), { description: 'Source of the exchange rates' }),
     rates: Type.Optional(
       word(['period-mean'], { description: 'Present if the rates are means of a month or year' }),
+    ),
+    vat: Type.Optional(
+      word(['excluded', 'included', 'unknown'], {
+        description:
+          'With `vat`: `included` if the record could not be converted, `unknown` if the price ' +
+          'is not known to include VAT and was not divided',
+      }),
     ),
     rounding: nullable(Type.String(), { description: 'Rounding rule of converted values' }),
   },
@@ -102,6 +109,7 @@ const Point = open(
     corrections: Type.Integer({ minimum: 0, description: 'Number of corrections since' }),
     fx: Type.Optional(ref(PointRates)),
     fxMean: Type.Optional(ref(PointMeanRate)),
+    vatRate: Type.Optional(decimal('Rate of VAT in percent by which the point was divided')),
     periodStart: Type.Optional(Day('First day of the period of an aggregated point')),
     periodEnd: Type.Optional(Day('Last day of the period of an aggregated point')),
     observations: Type.Optional(
@@ -121,7 +129,7 @@ const Point = open(
       value('Mean of the last mids up to this one; null if there are too few, or one has no rate'),
     ),
     conversionReason: Type.Optional(
-      word(['no-rate'], {
+      word(['no-rate', 'no-vat-rate'], {
         description: 'Reason that this point was not converted; absent if it was',
       }),
     ),

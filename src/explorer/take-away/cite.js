@@ -42,8 +42,8 @@ function valueText(entry, { average }) {
 }
 
 /** True if a view changes numbers. The record shows published ones only, the chart any. */
-const changesNumbers = ({ currency, unit, average, rates }) =>
-  Boolean(currency || unit || average || rates);
+const changesNumbers = ({ currency, unit, average, rates, vat }) =>
+  Boolean(currency || unit || average || rates || vat);
 
 /** The link to the numbers of a view as of an instant: the chart if they are not as published. */
 function linkOf({ market, record }, asOf, view) {

@@ -70,7 +70,7 @@ const ReadOutRow = ({
     const text = point?.[name];
     if (text !== null && text !== undefined) return figure(text);
     if (name !== 'mid') return NOTHING;
-    if (point?.conversionReason === 'no-rate') return 'no rate';
+    if (point?.conversionReason) return 'no rate';
     return isAtCursor ? 'no price' : NOTHING;
   };
   return html`

@@ -123,6 +123,7 @@ const quotedAddress = (market) =>
 /**
  * @param newest the newest date of the prices, or null
  * @param hasMeans true if values of a price are means of a month or year
+ * @param hasVat true if a price is known to include VAT
  */
 export class Controls extends Loaded {
   /** The markets of the chart: they have the currencies in use. */
@@ -150,7 +151,7 @@ export class Controls extends Loaded {
     };
   }
 
-  render({ view, newest, hasMeans, app }, { data }) {
+  render({ view, newest, hasMeans, hasVat, app }, { data }) {
     const { change } = app;
     const { currencies, units } = data ?? { currencies: [], units: [] };
     return html`
@@ -194,6 +195,10 @@ export class Controls extends Loaded {
               options=${[['period-mean', 'Mean of the period']]}
               change=${(rates) => change({ rates })}
             />`
+          }
+          ${
+            (hasVat || view.vat) &&
+            html`<${Switch} name="Without VAT" isOn=${view.vat} change=${() => change({ vat: view.vat ? null : 'exclude' })} />`
           }
           <${Choice}
             name="Compare"

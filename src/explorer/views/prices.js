@@ -115,7 +115,8 @@ export class Prices extends Loaded {
     const warnings = data.warnings.filter(({ code }) => !apart.includes(code));
     const hasPoints = entries.some(({ record }) => record.series.length > 0);
     const hasMeans = entries.some(({ record }) => record.observes !== 'day');
-    const settings = { app, view: chosen, newest: newestOf(entries), hasMeans };
+    const hasVat = entries.some(({ record }) => record.vatCountry !== null);
+    const settings = { app, view: chosen, newest: newestOf(entries), hasMeans, hasVat };
     const remarks = { records: entries.map(({ record }) => record), warnings };
     const isConverted = view.currency !== null || view.unit !== null;
     return html`

@@ -34,7 +34,7 @@ export const Receipt = ({ records }) => html`
       ${records.map(
         ({
           code,
-          conversion: { status, reason, from, to, unitFactor, source, rates, rounding },
+          conversion: { status, reason, from, to, unitFactor, source, rates, vat, rounding },
         }) => html`
           <tr key=${code}>
             <th scope="row" class="code">${code}</th>
@@ -43,7 +43,7 @@ export const Receipt = ({ records }) => html`
             <td data-label="From">${quotationText(from)}</td>
             <td data-label="To">${quotationText(to)}</td>
             <td class="figure" data-label="Factor">${factorText(unitFactor)}</td>
-            <td data-label="Rates of">${source ?? NOTHING}${rates && `, ${rates}`}</td>
+            <td data-label="Rates of">${source ?? NOTHING}${rates && `, ${rates}`}${vat && `, VAT ${vat}`}</td>
             <td data-label="Rounding">${rounding ?? NOTHING}</td>
           </tr>
         `,

@@ -17,7 +17,7 @@ import { Colours } from './colours.js';
 const APART = ['name', 'series', 'summary', 'specification', 'conversion', 'nextExpectedAt'];
 
 /** The parts of a view that a record ignores: it has the numbers as published. */
-const PUBLISHED = { currency: null, unit: null, average: null, compare: null };
+const PUBLISHED = { currency: null, unit: null, average: null, vat: null, compare: null };
 
 /** Titles of members that their names do not say. */
 const TITLES = { vatCountry: 'VAT included' };

@@ -19,8 +19,7 @@ function rowsOf(records) {
 /** Number of digits after the decimal point, for alignment. */
 const decimalsOf = (text) => (text?.includes('.') ? text.length - text.indexOf('.') : 0);
 
-const textOf = (point, name) =>
-  point[name] ?? (point.conversionReason === 'no-rate' ? 'no rate' : NOTHING);
+const textOf = (point, name) => point[name] ?? (point.conversionReason ? 'no rate' : NOTHING);
 
 /** A number cell, shifted left by its missing digits to align decimal points. */
 function Value({ point, name, title, most }) {
@@ -46,6 +45,7 @@ const FURTHER = [
   ['Rate days', 'number', ({ fxMean }) => fxMean?.days],
   ['First rate', 'date', ({ fxMean }) => unbroken(fxMean?.firstDate)],
   ['Last rate', 'date', ({ fxMean }) => unbroken(fxMean?.lastDate)],
+  ['VAT %', 'number', ({ vatRate }) => vatRate],
   ['Begins', 'date', ({ periodStart }) => unbroken(periodStart)],
   ['Observations', 'number', ({ observations }) => observations],
   ['Without a rate', 'number', ({ observationsLeftOut }) => observationsLeftOut],

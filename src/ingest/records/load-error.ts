@@ -48,8 +48,8 @@ export const LOAD_ERRORS = {
   invalid_yaml: 'A text that is not plain YAML',
   invalid_calendar: 'A holiday list or calendar that breaks a rule of calendar files',
   unknown_calendar: 'A calendar that neither the file nor the database has',
-  invalid_vat: 'A country, day or rate of VAT that breaks a rule of VAT files',
   unknown_holidays: 'A holiday list that neither the file nor the database has',
+  invalid_vat: 'A country, day or rate of VAT that breaks a rule of VAT files',
 } as const;
 
 export type LoadErrorCode = keyof typeof LOAD_ERRORS;

@@ -29,10 +29,12 @@ import {
   sampleWarnings,
   type Targets,
   targetsOf,
+  vatUnknownWarnings,
   vatWarnings,
   withoutRefused,
 } from './conversions.ts';
 import { withMissingRates } from './missing-rates.ts';
+import { withMissingVatRates } from './missing-vat-rates.ts';
 import { unmatchedWarnings, type Warning } from './warnings.ts';
 
 /** The readers of the database that answers need, beside the reader of their market. */
@@ -145,14 +147,17 @@ export async function answerAt(
   const outcomes = await outcomesOf(plan, prices, targets, references, ratesOf);
   const inUse = { source: source?.slug ?? null, ratesOf, references, targets };
   const rated = await withMissingRates(reader, plan, outcomes, inUse);
-  const { kept, warnings: omitted } = withoutRefused(plan, rated.planned);
+  const taxed = await withMissingVatRates(reader, plan, rated.planned, references);
+  const { kept, warnings: omitted } = withoutRefused(plan, taxed.planned);
   const warnings = [
     ...unmatched,
     ...rated.warnings,
+    ...taxed.warnings,
     ...sampleWarnings(source, kept),
     ...omitted,
     ...meanWarnings(kept),
     ...(await vatWarnings(kept)),
+    ...vatUnknownWarnings(plan, kept),
   ];
   const { page, nextCursor } = pageOf(plan, data, kept);
   const metadata = {

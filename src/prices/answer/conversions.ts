@@ -3,6 +3,7 @@ import { nearest } from '../../catalog/nearest.ts';
 import { type Outcome, outcomeOf } from '../../conversion/outcome.ts';
 import { type RateTable, withheld } from '../../conversion/rate-table.ts';
 import { unitNamed } from '../../conversion/units.ts';
+import type { VatRates } from '../../conversion/vat.ts';
 import { eitherOf, Problem, quoted, type Violation } from '../../errors.ts';
 import { mapped } from '../../std/turns.ts';
 import type { SelectedPrice } from '../market/query.ts';
@@ -16,6 +17,7 @@ import {
   sampleRates,
   unconvertibleOmitted,
   vatIncluded,
+  vatUnknown,
   type Warning,
 } from './warnings.ts';
 
@@ -100,6 +102,7 @@ const named = (codes: readonly string[], codesMax: number): string => {
 
 const REFUSED_FOR = [
   ['no-rate', 'No exchange rate'],
+  ['no-vat-rate', 'No rate of VAT'],
   ['incompatible-unit', 'Incompatible unit'],
 ] as const;
 
@@ -134,6 +137,15 @@ export async function ratesByPrice(
 export const meanOf = ({ options }: Plan, { observes }: SelectedPrice): MeanPeriod | null =>
   options.rates === 'period-mean' ? MEAN_PERIODS[observes] : null;
 
+/**
+ * The rates of VAT by which a price is divided; null if it is not known to include VAT. A country
+ * without any rate has an empty list of them.
+ */
+export const vatRatesOf = (
+  { vat_country: country }: SelectedPrice,
+  { vat }: References,
+): VatRates | null => (country === null ? null : (vat.get(country) ?? { country, rates: [] }));
+
 /** Decides the conversion of each price. */
 export async function outcomesOf(
   plan: Plan,
@@ -148,7 +160,8 @@ export async function outcomesOf(
     const unit = references.units.get(price.unit_id)?.unit;
     if (!unit) throw new Error(`no unit ${price.unit_id} at this revision`);
     const payable = price.price_type === 'payable';
-    const basis = { payable, currency: price.currency_id, unit, meanOf: meanOf(plan, price) };
+    const vat = plan.options.vat === 'exclude' ? vatRatesOf(price, references) : null;
+    const basis = { payable, currency: price.currency_id, unit, meanOf: meanOf(plan, price), vat };
     return { price, outcome: outcomeOf(basis, target, ratesOf(price)) };
   });
 }
@@ -195,21 +208,41 @@ export function meanWarnings(planned: readonly PlannedPrice[]): readonly Warning
   return [meanAtOneDayRate(codes.length, named(codes, CODES_NAMED))];
 }
 
-/** The specification value that states that VAT is included; undefined without one. */
+/**
+ * The words that state that a price includes VAT: those of its specification, else its country.
+ * Undefined if nothing states it.
+ */
 const vatOf = (price: SelectedPrice): string | undefined =>
   price.specification.find(
     ({ name, value }) =>
       /^vat$/i.test(name.trim()) && /\bincl/i.test(value) && !/\b(not|excl\w*)\b/i.test(value),
-  )?.value;
+  )?.value ??
+  price.vat_country ??
+  undefined;
 
 /**
  * The warnings for converted prices that include VAT: Chinese domestic prices in another currency
- * look like export prices. One warning for each such record.
+ * look like export prices. One warning for each such record, unless its VAT was excluded.
  */
 export async function vatWarnings(planned: readonly PlannedPrice[]): Promise<Warning[]> {
   const warnings = await mapped(planned, ({ price, outcome }): readonly Warning[] => {
-    const vat = outcome?.conversion?.pair ? vatOf(price) : undefined;
+    const { pair = null, vat: excluded = null } = outcome?.conversion ?? {};
+    const vat = pair !== null && excluded === null ? vatOf(price) : undefined;
     return vat === undefined ? [] : [vatIncluded(price.code, vat)];
   });
   return warnings.flat();
+}
+
+/** Warns of prices whose VAT was to be excluded, and that are not known to include it. */
+export function vatUnknownWarnings(
+  { options }: Plan,
+  planned: readonly PlannedPrice[],
+): readonly Warning[] {
+  if (options.vat !== 'exclude') return [];
+  const unknown = planned.filter(
+    ({ price }) => price.price_type !== 'payable' && price.vat_country === null,
+  );
+  if (unknown.length === 0) return [];
+  const codes = unknown.map(({ price }) => price.code);
+  return [vatUnknown(codes.length, named(codes, CODES_NAMED))];
 }

@@ -13,7 +13,7 @@ import { mapped, Slice, visited } from '../../std/turns.ts';
 import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
 import type { Plan } from '../plan/plan.ts';
-import type { Extent, PriceStretch } from '../series/ranges.ts';
+import { type Extent, joinedPoints, type PriceStretch, spanOf } from '../series/ranges.ts';
 import { meanOf, type PlannedPrice, type RatesOfPrice, type Targets } from './conversions.ts';
 import { ratesMissing, type Stretch, type Warning } from './warnings.ts';
 
@@ -102,16 +102,6 @@ async function pairsOf(
   return [...found.values()];
 }
 
-/** The range from the first to the last of some days; from ∞ to -∞ for none. */
-const spanOf = (all: readonly Days[]): Days =>
-  all.reduce(
-    (span, { first, last }) => ({
-      first: Math.min(span.first, first),
-      last: Math.max(span.last, last),
-    }),
-    { first: Infinity, last: -Infinity },
-  );
-
 /**
  * The pairs with a currency that lacks a rate on some of these days, for its own points or those
  * of another pair: a warning counts all points that need the currency.
@@ -185,10 +175,6 @@ function* soughtStretches(
     }
   }
 }
-
-/** The points of two disjoint groups. */
-const joinedPoints = (one: Extent | undefined, other: Extent): Extent =>
-  one === undefined ? other : { ...spanOf([one, other]), points: one.points + other.points };
 
 /** Adds the requested points to their pairs, each once. */
 class PointCounter {

@@ -1,4 +1,5 @@
 import { type CurrencyRates, hasAnyRate, type RateTable } from '../../conversion/rate-table.ts';
+import type { VatRates } from '../../conversion/vat.ts';
 import { quoted, type WarningCode } from '../../errors.ts';
 import { type Days, dayText } from '../../std/days.ts';
 import type { LaterPrice, Unmatched } from '../market/unmatched.ts';
@@ -182,6 +183,30 @@ export const vatIncluded = (code: string, vat: string): Warning => ({
     'FOB or CIF prices',
   suggestions: [],
 });
+
+/** The warning about prices from which no VAT was excluded. @param codes the codes of the prices */
+export const vatUnknown = (prices: number, codes: string): Warning => ({
+  code: 'vat_unknown',
+  pointer: '/options/vat',
+  detail:
+    `${prices} prices are not known to include VAT (vatCountry is null), and no VAT was excluded ` +
+    `from them: ${codes}`,
+  suggestions: [],
+});
+
+/** The warning about a country that lacks a rate of VAT for requested points, or has none. */
+export function vatRatesMissing({ country, rates }: VatRates, missing: Extent | null): Warning {
+  const [first] = rates;
+  const begins = first === undefined ? 'at all' : `before ${dayText(first.from)}`;
+  const days = missing && `from ${dayText(missing.first)} to ${dayText(missing.last)}`;
+  const points = missing === null ? '' : `; ${missing.points} requested points need one, ${days}`;
+  return {
+    code: 'vat_rates_missing',
+    pointer: '/options/vat',
+    detail: `There is no rate of VAT of ${country} ${begins}${points}`,
+    suggestions: [],
+  };
+}
 
 /** The warning about an `x-min-revision` of another history. */
 export const MIN_REVISION_UNKNOWN: Warning = {

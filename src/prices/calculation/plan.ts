@@ -75,6 +75,7 @@ interface InputRounding {
 }
 
 /** The substitute for a due day without a session. */
+type VatPolicy = 'as-published' | 'exclude';
 type MissingPolicy = 'refuse' | 'skip' | 'previous' | 'next';
 
 export interface PriceInput extends InputBase, PlannedPeriod {
@@ -86,6 +87,7 @@ export interface PriceInput extends InputBase, PlannedPeriod {
   readonly statistic: Statistic;
   readonly currency: string | null;
   readonly unitOfMeasure: string | null;
+  readonly vat: VatPolicy;
   readonly missing: MissingPolicy;
   /** Most days between a missing day and its substitute. */
   readonly maxDays: number;
@@ -317,10 +319,6 @@ function checkCombined(sent: SentInput, input: PriceInput, broken: Violations): 
   const { side, statistic, method, rounding } = input;
   const add = (member: string, detail: string): void =>
     broken.add(`${sent.pointer}/${member}`, 'unknown_field', detail);
-  if (sent.members['vat'] === 'exclude') {
-    const detail = 'No rate of VAT is known to this service; use as-published';
-    broken.add(`${sent.pointer}/vat`, 'vat_not_included', detail);
-  }
   if (sent.members['method'] !== undefined && (side !== 'mid' || statistic !== 'average')) {
     add('method', 'method applies to the average of the side mid; omit it');
   }
@@ -352,6 +350,7 @@ function priceInput(sent: SentInput, broken: Violations): PriceInput | null {
     statistic: (members['statistic'] as Statistic | undefined) ?? 'average',
     currency: textIn(members, 'currency'),
     unitOfMeasure: textIn(members, 'unitOfMeasure'),
+    vat: (members['vat'] as VatPolicy | undefined) ?? 'as-published',
     missing: (members['missing'] as MissingPolicy | undefined) ?? 'refuse',
     maxDays: (members['maxDays'] as number | undefined) ?? SUBSTITUTE_DAYS,
     method: (members['method'] as AverageMethod | undefined) ?? 'mean-of-mids',

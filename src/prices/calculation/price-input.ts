@@ -270,7 +270,7 @@ export class PriceSessions {
 
   /** The reasons why a session cannot be used. */
   #brokenSessions(found: FoundSessions): Reason[] {
-    const { columns, fx } = this.#observations;
+    const { columns, fx, vat } = this.#observations;
     const used = this.#used(found);
     const dayAt = (index: number): string => dayText(columns.day[index] as number);
     const reasons: Reason[] = [];
@@ -281,6 +281,11 @@ export class PriceSessions {
       reasons.push(this.#reason('side_missing', `There is no ${side} on ${days}`));
     }
     const unrated = used.filter((index) => fx?.day[index] === NO_DAY);
+    const untaxed = used.filter((index) => vat !== null && Number.isNaN(vat.scaled[index]));
+    if (untaxed.length > 0) {
+      const detail = `There is no rate of VAT on ${listedDays(untaxed.map(dayAt))}`;
+      reasons.push(this.#reason('rate_missing', detail));
+    }
     if (unrated.length > 0) {
       const days = listedDays(unrated.map(dayAt));
       const detail = `There is no exchange rate on or within 7 days before ${days}`;
@@ -353,7 +358,7 @@ export class PriceSessions {
   }
 
   #session({ index, substituteFor }: UsedSession, isWide: boolean) {
-    const { columns, fx } = this.#observations;
+    const { columns, fx, vat } = this.#observations;
     const { side } = this.prepared.input;
     const published = (name: ValueName) => numberAt(columns, name, index);
     return {
@@ -369,8 +374,7 @@ export class PriceSessions {
               from: rateText(fx.from, index),
               to: rateText(fx.to, index),
             },
-      // No rate of VAT is known to the service.
-      vat: null,
+      vat: vat === null || Number.isNaN(vat.scaled[index]) ? null : rateText(vat, index),
       substituteFor: substituteFor === null ? null : dayText(substituteFor),
     };
   }

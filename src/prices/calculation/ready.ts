@@ -13,6 +13,7 @@ import {
   type RatesOfPrice,
   ratesByPrice,
   unknownCurrency,
+  vatRatesOf,
   vatWarnings,
 } from '../answer/conversions.ts';
 import { sampleRates, type Warning } from '../answer/warnings.ts';
@@ -200,6 +201,7 @@ const UNCONVERTIBLE: Readonly<Record<string, string>> = {
   payable: 'A payable is a percentage, which has no currency and unit; omit currency and unit',
   'incompatible-unit': 'The unit of this price is of another kind; omit unitOfMeasure',
   'no-rate': 'The source of exchange rates has no rate for this price; omit currency',
+  'no-vat-rate': 'The country of this price has no rate of VAT; omit vat, or load its rates',
 };
 
 function foundPrice(
@@ -214,10 +216,20 @@ function foundPrice(
   const unit = references.units.get(price.unit_id)?.unit;
   if (unit === undefined) throw new Error(`no unit ${price.unit_id} at this revision`);
   const isPayable = price.price_type === 'payable';
-  const basis = { payable: isPayable, currency: price.currency_id, unit };
+  const vat = input.vat === 'exclude' ? vatRatesOf(price, references) : null;
+  if (input.vat === 'exclude' && vat === null) {
+    broken.push({
+      pointer: `${input.pointer}/vat`,
+      code: 'vat_not_included',
+      detail: isPayable
+        ? 'A payable is a percentage, which includes no VAT; omit vat'
+        : `${price.code} is not known to include VAT (its vatCountry is null); omit vat`,
+    });
+  }
+  const basis = { payable: isPayable, currency: price.currency_id, unit, vat };
   const wanted = { currency: target.currency?.id ?? null, unit: target.unit };
   const outcome = outcomeOf(basis, wanted, ratesOf(price));
-  const isConverting = input.currency !== null || input.unitOfMeasure !== null;
+  const isConverting = input.currency !== null || input.unitOfMeasure !== null || vat !== null;
   if (isConverting && outcome.reason !== null) {
     const detail = UNCONVERTIBLE[outcome.reason] ?? outcome.reason;
     broken.push({ pointer: input.codePointer, code: 'unconvertible', detail });

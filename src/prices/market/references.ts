@@ -1,6 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 import type { Unit } from '../../conversion/units.ts';
+import type { VatRates } from '../../conversion/vat.ts';
 import { readCalendars } from '../../db/reference/calendars.ts';
+import { readVatRates, type VatRatesOf } from '../../db/reference/vat-rates.ts';
 import { type DataRevision, numberIn, requireCommit } from '../../db/revisions.ts';
 import type {
   Currency,
@@ -10,6 +12,8 @@ import type {
   UnitOfMeasure,
 } from '../../db/schema.ts';
 import { cachedByRevision } from '../../db/shared-work.ts';
+import { dayOf } from '../../std/days.ts';
+import { decimalOf } from '../../std/decimal.ts';
 import { PriceCalendars } from './price-calendars.ts';
 
 /** The reference objects of records, by the ids in the columns of `price`. */
@@ -21,6 +25,8 @@ export interface References {
   readonly units: ReadonlyMap<number, UnitReference>;
   readonly currencies: ReadonlyMap<number, CurrencyReference>;
   readonly calendars: PriceCalendars;
+  /** The rates of VAT by country, by its ISO 3166 code. */
+  readonly vat: ReadonlyMap<string, VatRates>;
 }
 
 /** A unit, for conversion and as records show it. */
@@ -41,17 +47,26 @@ export interface CurrencyReference {
   };
 }
 
+const vatRatesOf = (country: string, rates: VatRatesOf): VatRates => ({
+  country,
+  rates: [...rates].map(([from, rate]) => {
+    const { digits, scale } = decimalOf(rate);
+    return { from: dayOf(from), scaled: Number(digits), scale };
+  }),
+});
+
 const rowsAt = <Row>(table: string, revision: string) =>
   sql<Row>`select * from ${sql.raw(`${table}_at`)}(${numberIn(revision)})
     where ${requireCommit(revision)}`;
 
 async function loadReferences(db: Kysely<Database>, revision: string): Promise<References> {
-  const [products, values, units, currencies, calendars] = await Promise.all([
+  const [products, values, units, currencies, calendars, vat] = await Promise.all([
     rowsAt<Product & { id: number }>('product', revision).execute(db),
     rowsAt<DimensionValue & { id: number }>('dimension_value', revision).execute(db),
     rowsAt<UnitOfMeasure & { id: number }>('unit_of_measure', revision).execute(db),
     rowsAt<Currency & { id: number }>('currency', revision).execute(db),
     readCalendars(db, revision),
+    readVatRates(db, revision),
   ]);
   const nameOf = (each: DimensionValue) => ({ id: each.uuid, name: each.name });
   const ofKind = (kind: string) => values.rows.filter((each) => each.kind === kind);
@@ -93,6 +108,7 @@ async function loadReferences(db: Kysely<Database>, revision: string): Promise<R
       ]),
     ),
     calendars: new PriceCalendars(calendars),
+    vat: new Map([...vat].map(([country, rates]) => [country, vatRatesOf(country, rates)])),
   };
 }
 

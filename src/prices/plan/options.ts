@@ -132,9 +132,9 @@ export const usedOptions = (options: PlanOptions): PlanOptionName[] =>
 export const namesPast = ({ requested }: PlanOptions): boolean =>
   requested.kind === 'asOf' || (requested.kind === 'revision' && requested.option === 'revision');
 
-/** True if a request requests a conversion. */
+/** True if a request requests a conversion, of which the exclusion of VAT is one. */
 export const isConverting = (options: PlanOptions): boolean =>
-  options.currency !== null || options.unitOfMeasure !== null;
+  options.currency !== null || options.unitOfMeasure !== null || options.vat === 'exclude';
 
 /** True if the numbers of points are computed: converted or aggregated. */
 export const isComputed = (options: PlanOptions): boolean => firstComputing(options) !== undefined;

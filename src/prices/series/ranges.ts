@@ -25,3 +25,17 @@ export interface PriceStretch extends PriceDays {
 export interface Extent extends Days {
   readonly points: number;
 }
+
+/** The range from the first to the last of some days; from ∞ to -∞ for none. */
+export const spanOf = (all: readonly Days[]): Days =>
+  all.reduce(
+    (span, { first, last }) => ({
+      first: Math.min(span.first, first),
+      last: Math.max(span.last, last),
+    }),
+    { first: Infinity, last: -Infinity },
+  );
+
+/** The points of two disjoint groups. */
+export const joinedPoints = (one: Extent | undefined, other: Extent): Extent =>
+  one === undefined ? other : { ...spanOf([one, other]), points: one.points + other.points };

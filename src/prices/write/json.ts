@@ -3,6 +3,7 @@ import {
   type DecimalColumn,
   type FxColumns,
   isUnconverted,
+  lackingAt,
   type MeanColumns,
   nativePoints,
   type PointColumns,
@@ -141,7 +142,11 @@ const PERIOD_END = ascii('","periodEnd":"');
 const OBSERVATIONS = ascii('","observations":');
 const LEFT_OUT = ascii(',"observationsLeftOut":');
 const MOVING_AVERAGE = ascii(',"movingAverage":');
-const NO_RATE = ascii(',"conversionReason":"no-rate"');
+const VAT_RATE = ascii(',"vatRate":');
+const LACKING = {
+  'no-rate': ascii(',"conversionReason":"no-rate"'),
+  'no-vat-rate': ascii(',"conversionReason":"no-vat-rate"'),
+};
 const NULL = ascii('null');
 
 /** Usual size of a point: the initial size of a buffer, for each point. */
@@ -190,7 +195,7 @@ function putPoint(
   rates: RateTexts | null,
   isText: boolean,
 ): number {
-  const { fx, periods, movingAverage } = points;
+  const { fx, vat, periods, movingAverage } = points;
   const day = points.day[index] as number;
   const micros = points.publishedAt[index] as number;
   let at = dates.put(view, out, start, day, day);
@@ -207,11 +212,14 @@ function putPoint(
   if (fx !== null && rates !== null && fx.day[index] !== NO_DAY) {
     at = putWords(view, at, rates.at(fx, index));
   }
+  if (vat !== null && !Number.isNaN(vat.scaled[index])) {
+    at = putValue(out, putText(out, at, VAT_RATE), vat, index, true);
+  }
   if (periods !== null) at = putPeriod(out, at, periods, index);
   if (movingAverage !== undefined) {
     at = putValue(out, putText(out, at, MOVING_AVERAGE), movingAverage, index, isText);
   }
-  if (isUnconverted(points, index)) at = putText(out, at, NO_RATE);
+  if (isUnconverted(points, index)) at = putText(out, at, LACKING[lackingAt(points, index)]);
   out[at] = 0x7d;
   return at + 1;
 }

@@ -57,5 +57,6 @@ export const POINT_COLUMNS: Readonly<Record<string, PointColumn>> = {
   fxMeanRate: { kind: 'decimal', of: ({ fx }) => fx?.means?.rate },
   fxMeanFirstDate: { kind: 'day', of: ({ fx }) => fx?.means?.first },
   fxMeanLastDate: { kind: 'day', of: ({ fx }) => (fx?.means ? fx.day : undefined) },
+  vatRate: { kind: 'decimal', of: ({ vat }) => vat ?? undefined },
   fxMeanDays: { kind: 'integer', of: ({ fx }) => fx?.means?.days, isZeroEmpty: true },
 };

@@ -117,7 +117,10 @@ function descriptionOf(
   const { price, outcome } = planned;
   const { currencyAndUnit, from, to } = currenciesAndUnitsOf(context, planned);
   const without = withoutRate + (summary?.withoutRate ?? 0);
-  const receipt = outcome && receiptOf(outcome, from, to, without, roundingOf(context.plan, price));
+  const rounding = roundingOf(context.plan, price);
+  const isExcluding = context.plan.options.vat === 'exclude';
+  const includesVat = isExcluding ? price.vat_country !== null : null;
+  const receipt = outcome && receiptOf(outcome, from, to, without, rounding, includesVat);
   return { price, currencyAndUnit, receipt, summary };
 }
 
@@ -180,11 +183,11 @@ const pointsIn = (series: ReadonlyMap<number, Columns>): number => {
 
 /** The points that the records of a plan need. */
 function rangeOf({ days, options }: Plan): SeriesRange {
-  const { includeSummary, aggregate, currency, lastObservations, movingAverage } = options;
+  const { includeSummary, aggregate, currency, vat, lastObservations, movingAverage } = options;
   // A summary needs points before the requested days, but none after them.
   if (includeSummary) return { days: { first: -Infinity, last: days.last }, last: null };
   // The receipt of a conversion counts all points without a rate.
-  const isCut = aggregate === null && currency === null;
+  const isCut = aggregate === null && currency === null && vat === 'as-published';
   const last = isCut ? lastObservations : null;
   if (movingAverage === null) return { days, last };
   // A mean needs sessions before the requested days, of which each has one point at most.

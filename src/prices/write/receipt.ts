@@ -1,3 +1,4 @@
+import { type Conversion, lackingIn } from '../../conversion/convert.ts';
 import type { Outcome } from '../../conversion/outcome.ts';
 import { type Rounding, roundingText } from '../../conversion/rounding.ts';
 
@@ -10,7 +11,7 @@ export interface CurrencyAndUnit {
 /** The member `conversion` of a record: all that a reader needs to recompute its values. */
 export interface Receipt {
   readonly status: 'converted' | 'unchanged' | 'not-applicable' | 'refused' | 'partial';
-  readonly reason: null | 'payable' | 'incompatible-unit' | 'no-rate';
+  readonly reason: Outcome['reason'];
   readonly from: CurrencyAndUnit;
   readonly to: CurrencyAndUnit;
   /** Null if no value was converted. */
@@ -19,6 +20,8 @@ export interface Receipt {
   readonly source: string | null;
   /** Present if the rates are means of a month or year. */
   readonly rates?: 'period-mean';
+  /** Present if VAT was to be excluded: true to the numbers of the record. */
+  readonly vat?: 'excluded' | 'included' | 'unknown';
   /** Null if no value was converted. */
   readonly rounding: string | null;
 }
@@ -29,6 +32,7 @@ export interface Receipt {
  * @param to the requested currency and unit, or those of the price
  * @param withoutRate number of shown observations, and of observations that the summary needs,
  *   without a rate; a number above 0 makes a conversion partial
+ * @param includesVat whether the price is known to include VAT; null if none was to be excluded
  */
 export function receiptOf(
   outcome: Outcome,
@@ -36,21 +40,31 @@ export function receiptOf(
   to: CurrencyAndUnit,
   withoutRate: number,
   rounding: Rounding,
+  includesVat: boolean | null = null,
 ): Receipt {
   const { conversion } = outcome;
+  const vat = vatOf(conversion, includesVat);
   if (conversion === null) {
     const { status, reason } = outcome;
-    return { status, reason, from, to, unitFactor: null, source: null, rounding: null };
+    return { status, reason, from, to, unitFactor: null, source: null, ...vat, rounding: null };
   }
   const { multiply, divide } = conversion.unit;
   return {
     status: withoutRate > 0 ? 'partial' : 'converted',
-    reason: withoutRate > 0 ? 'no-rate' : null,
+    reason: withoutRate > 0 ? lackingIn(conversion) : null,
     from,
     to,
     unitFactor: { multiply, divide },
     source: conversion.pair?.source ?? null,
     ...(conversion.pair?.meanOf ? { rates: 'period-mean' } : {}),
+    ...vat,
     rounding: roundingText(rounding),
   };
+}
+
+/** The member `vat` of a receipt. */
+function vatOf(conversion: Conversion | null, includesVat: boolean | null): Pick<Receipt, 'vat'> {
+  if (includesVat === null) return {};
+  if (!includesVat) return { vat: 'unknown' };
+  return { vat: conversion === null ? 'included' : 'excluded' };
 }

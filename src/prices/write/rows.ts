@@ -1,7 +1,7 @@
 import { SPANS } from '../../catalog/analytics.ts';
 import { csvColumns, dimensionFields, SHORT_COLUMNS } from '../../contract/schemas/formats.ts';
 import { NO_DAY } from '../../conversion/calendar.ts';
-import { isUnconverted, type PointColumns } from '../../conversion/columns.ts';
+import { isUnconverted, lackingAt, type PointColumns } from '../../conversion/columns.ts';
 import type { Summary } from '../../conversion/summary.ts';
 import { textCell } from '../../std/csv.ts';
 import type { RenderContext } from '../answer/answer.ts';
@@ -36,7 +36,7 @@ interface ProductMembers {
 
 function receiptValues(receipt: Receipt | null): Record<string, SharedValue> {
   if (receipt === null) return {};
-  const { status, from, to, unitFactor, source, rounding } = receipt;
+  const { status, from, to, unitFactor, source, vat, rounding } = receipt;
   return {
     conversionStatus: status,
     fromCurrency: from.currency,
@@ -46,6 +46,7 @@ function receiptValues(receipt: Receipt | null): Record<string, SharedValue> {
     unitMultiply: decimal(unitFactor?.multiply ?? null),
     unitDivide: decimal(unitFactor?.divide ?? null),
     rateSource: source,
+    conversionVat: vat ?? null,
     rounding,
   };
 }
@@ -249,15 +250,18 @@ function reasonCell(
   points: PointColumns,
   notation: RowNotation,
 ): PointCell {
-  const [converted, unconverted] = [reasonOf(receipt), 'no-rate'].map((each) =>
-    ascii(notation.shared(each)),
-  );
+  const bytesOf = (reason: string | null) => ascii(notation.shared(reason));
+  const converted = bytesOf(reasonOf(receipt));
+  const unconverted = { 'no-rate': bytesOf('no-rate'), 'no-vat-rate': bytesOf('no-vat-rate') };
   return (index) =>
-    notation.out.put((isUnconverted(points, index) ? unconverted : converted) as Buffer);
+    notation.out.put(
+      isUnconverted(points, index) ? unconverted[lackingAt(points, index)] : converted,
+    );
 }
 
 /** True if no point was converted or aggregated, so that each has the same reason. */
-const isNative = ({ fx, periods }: PointColumns): boolean => fx === null && periods === null;
+const isNative = ({ fx, vat, periods }: PointColumns): boolean =>
+  fx === null && vat === null && periods === null;
 
 /** A row: `texts` that all rows of a record share, with the cells of a point between them. */
 interface RowShape {

@@ -3,6 +3,7 @@ import { NO_DAY } from '../../conversion/calendar.ts';
 import {
   type DecimalColumn,
   isUnconverted,
+  lackingAt,
   type PointColumns,
   VALUE_NAMES,
   type ValueName,
@@ -78,9 +79,12 @@ export const tableColumns = (plan: Plan): readonly TableColumn[] =>
 const isValue = (name: string): name is ValueName | 'movingAverage' =>
   name === 'movingAverage' || (VALUE_NAMES as readonly string[]).includes(name);
 
+/** True if a column holds rates as published. */
+const isRate = (name: string): boolean => name.startsWith('fx') || name === 'vatRate';
+
 function scaleOf(plan: Plan, name: string): number {
   if (isValue(name)) return isComputed(plan.options) ? COMPUTED_SCALE : STORED_SCALE;
-  return name.startsWith('fx') ? STORED_SCALE : COMPUTED_SCALE;
+  return isRate(name) ? STORED_SCALE : COMPUTED_SCALE;
 }
 
 /** Consecutive rows of one record. */
@@ -154,7 +158,10 @@ export function valuesIn({ contents, shared, points }: Run, { name }: TableColum
       return { of: 'record', value: receipt?.reason ?? null };
     }
     const reason = reasonOf(receipt);
-    return { of: 'text', at: (index) => (isUnconverted(points, index) ? 'no-rate' : reason) };
+    return {
+      of: 'text',
+      at: (index) => (isUnconverted(points, index) ? lackingAt(points, index) : reason),
+    };
   }
   const column = POINT_COLUMNS[name];
   if (column !== undefined) return points === null ? NONE : valuesOf(column, points);
@@ -257,7 +264,7 @@ export async function checkTable(
   const { plan } = context;
   const { options } = plan;
   const columns = tableColumns(plan).filter(({ name, kind }) => {
-    if (kind !== 'decimal' || name.startsWith('fx')) return false;
+    if (kind !== 'decimal' || isRate(name)) return false;
     return isValue(name) ? isComputed(plan.options) : options.includeSummary;
   });
   if (columns.length === 0) return;

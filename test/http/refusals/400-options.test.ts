@@ -80,6 +80,11 @@ refuses('a dialect of CSV is one of two', {
   'no text': [options({ csvDialect: 1 }), '/options/csvDialect wrong_type'],
 });
 
+refuses('VAT is as published or excluded', {
+  unknown: [options({ vat: 'include' }), '/options/vat out_of_range'],
+  'no text': [options({ vat: true }), '/options/vat wrong_type'],
+});
+
 refuses('a moving average is of 1 to 250 sessions of a series, in a long layout', {
   'no session': [average(0), '/options/movingAverage out_of_range'],
   'more than 250': [average(251), '/options/movingAverage out_of_range'],

@@ -67,6 +67,7 @@ const point = fc.record({
   movingAverage: cell,
   publishedAt: fc.bigInt({ min: -6_311_433_600_000_000n, max: 6_311_433_599_999_999n }),
   corrections: fc.nat(),
+  vat: fc.option(fc.record({ scaled: fc.bigInt(0n, 999_999n), scale: fc.nat({ max: 4 }) })),
   rate: fc.option(fc.record({ day: fc.integer(DAYS), from: leg, to: leg })),
   period: fc.record({
     start: fc.integer(DAYS),
@@ -124,6 +125,8 @@ function columnsOf(points: readonly RandomPoint[], kind: string, base: string): 
           means: kind === 'means' ? meansOf(points) : null,
         }
       : null,
+    vat: kind === 'taxed' ? columnOf(points.map(({ vat }) => vat)) : null,
+    lacking: kind === 'taxed' ? 'no-vat-rate' : 'no-rate',
     periods:
       kind === 'periods'
         ? {
@@ -180,8 +183,11 @@ function textsOf(points: readonly RandomPoint[], kind: string, base: string): st
     const ofDay = kind === 'rates' ? ratesText(each, base) : '';
     const rates = kind === 'means' ? meanText(each) : ofDay;
     const mean = kind === 'periods' ? '' : `,"movingAverage":${textOf(each.movingAverage)}`;
-    const reason = mid === 'null' ? ',"conversionReason":"no-rate"' : '';
-    return `{${members}${rates}${kind === 'periods' ? periodText(each) : ''}${mean}${reason}}`;
+    const lacking = kind === 'taxed' ? 'no-vat-rate' : 'no-rate';
+    const reason = mid === 'null' ? `,"conversionReason":"${lacking}"` : '';
+    const tax = kind === 'taxed' && each.vat ? `,"vatRate":"${textOf(each.vat)}"` : '';
+    const period = kind === 'periods' ? periodText(each) : '';
+    return `{${members}${rates}${tax}${period}${mean}${reason}}`;
   });
   return texts.join(',');
 }
@@ -194,7 +200,7 @@ t.test(
     fc.assert(
       fc.property(
         fc.array(point, { maxLength: 60, size: 'max' }).map(oneRateADay),
-        fc.constantFrom('native', 'rates', 'means', 'periods'),
+        fc.constantFrom('native', 'rates', 'means', 'taxed', 'periods'),
         fc.constantFrom(...BASES),
         (points, kind, base) => {
           const wanted = textsOf(points, kind, base);
@@ -202,17 +208,18 @@ t.test(
           if (got !== wanted) throw new Error(`${got}\nshould be\n${wanted}`);
           JSON.parse(`[${got}]`);
           encoded += points.length;
-          for (const { values, rate } of points) {
+          for (const { values, rate, vat } of points) {
             if (values[1] === null) found.add('a null mid');
             if (values.some((each) => each !== null && 'wide' in each)) found.add('a wide number');
             if (RATED.includes(kind) && !rate) found.add('a point without a rate');
+            if (kind === 'taxed' && !vat) found.add('a point without a rate of VAT');
           }
         },
       ),
       { numRuns: 300 },
     );
     t.ok(encoded > 5_000, `${encoded} points`);
-    t.equal(found.size, 3, [...found].join(', '));
+    t.equal(found.size, 4, [...found].join(', '));
   },
 );
 
@@ -226,10 +233,11 @@ t.test('the longest converted points fit, thousands of times over', async (t) =>
     publishedAt: -6_311_433_599_999_999n,
     corrections: 2_147_483_647,
     rate: { day: DAYS.min, from: rate, to: rate },
+    vat: { scaled: 999_999n, scale: 4 },
     period: { start: 0, observations: 1, leftOut: 0 },
   };
   const points = Array.from({ length: 3_000 }, () => longest);
-  for (const kind of RATED) {
+  for (const kind of [...RATED, 'taxed']) {
     const got = pointsText(columnsOf(points, kind, 'EUR')).toString('latin1');
     t.ok(got === textsOf(points, kind, 'EUR'), kind);
   }

@@ -61,6 +61,7 @@ export function anyRequest(random: () => number): (values: ValuesByMarket) => Pr
     if (options['includeSeries'] && !('aggregate' in options) && chance(0.2)) {
       options['movingAverage'] = pick([1, 3, 20, 250]);
     }
+    if (chance(0.3)) options['vat'] = pick(['exclude', 'as-published']);
     const computes = COMPUTING.some((name) => name in options);
     if (!computes) delete options['decimals'];
     return options;

@@ -92,6 +92,7 @@ const OPTIONS: Readonly<Record<OptionName, (value: unknown) => boolean>> = {
   movingAverage: isIn(1, 250),
   rates: isOneOf('day', 'period-mean'),
   csvDialect: isOneOf('comma'),
+  vat: isOneOf('as-published', 'exclude'),
 };
 
 const optionsAreLegal = (options: Members): boolean =>

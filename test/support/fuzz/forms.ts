@@ -14,6 +14,7 @@ const VALUES: Readonly<Partial<Record<OptionName, fc.Arbitrary<unknown>>>> = {
   movingAverage: fc.integer({ min: 1, max: 40 }),
   rates: fc.constantFrom('day', 'period-mean'),
   csvDialect: fc.constantFrom('comma', 'semicolon'),
+  vat: fc.constantFrom('as-published', 'exclude'),
 };
 
 /** The revision of an answer, and the instant of its commit. */

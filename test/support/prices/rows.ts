@@ -68,6 +68,7 @@ const conversionOf = ({ conversion }: ExactRecord) => ({
   unitDivide: conversion?.unitFactor?.divide,
   rateSource: conversion?.source,
   rounding: conversion?.rounding,
+  conversionVat: conversion?.vat,
 });
 
 const summaryOf = ({ summary }: ExactRecord) => ({
@@ -107,6 +108,7 @@ const pointOf = (point: ExactRecord) => ({
   fxMeanFirstDate: point?.fxMean?.firstDate,
   fxMeanLastDate: point?.fxMean?.lastDate,
   fxMeanDays: point?.fxMean?.days,
+  vatRate: point?.vatRate,
 });
 
 /** A reason stands on the rows that it explains: of a partial record, those without a rate. */

@@ -54,12 +54,12 @@ export class Collected {
   }
 
   add(contents: Contents): void {
-    const { price, currencyAndUnit, receipt } = contents;
+    const { currencyAndUnit, receipt } = contents;
     const { currency, unitOfMeasure } = currencyAndUnit;
     this.units.add(
       currency === null ? unitOfMeasure.name : `${currency.iso}/${unitOfMeasure.name}`,
     );
-    const { source, vat, isSample } = notesOf(price);
+    const { source, vat, isSample } = notesOf(contents);
     this.vat.add(vat);
     this.sources.add(source);
     this.rates.add(receipt?.source ?? null);

@@ -17,15 +17,16 @@ interface Notes {
   readonly isSample: boolean;
 }
 
-/** @param price the price of a record */
-export function notesOf({ specification }: Description['price']): Notes {
+/** The remarks about the numbers of a record. */
+export function notesOf({ price, receipt }: Pick<Description, 'price' | 'receipt'>): Notes {
+  const { specification } = price;
   const entries = new Map(
     specification.map(({ name, value }) => [name.toLowerCase(), value] as const),
   );
   const credits = CREDITS.flatMap((name) => entries.get(name) ?? []);
   return {
     source: credits.length === 0 ? null : credits.join(', '),
-    vat: entries.get('vat') ?? null,
+    vat: receipt?.vat === 'excluded' ? receipt.vat : (entries.get('vat') ?? null),
     isSample: entries.has('sample data'),
   };
 }
@@ -66,7 +67,7 @@ function valueText({ points, price, currencyAndUnit }: Contents, plan: Plan): st
 /** The citation of a price, in the format of the explorer (`take-away/cite.js`). */
 export function citationOf(contents: Contents, { metadata, context }: Answer): string {
   const { price, receipt, currencyAndUnit } = contents;
-  const { source, vat, isSample } = notesOf(price);
+  const { source, vat, isSample } = notesOf(contents);
   const isConverted = receipt?.status === 'converted' || receipt?.status === 'partial';
   const parts = [
     `${price.name} (${price.code})${isConverted ? ` in ${unitText(currencyAndUnit)}` : ''}`,
