@@ -2404,7 +2404,7 @@ export interface components {
              * @enum {string}
              */
             readonly onUnconvertible?: "keep" | "omit" | "error";
-            /** @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat */
+            /** @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed */
             readonly decimals?: number;
             /** @description One point for each period, from its unrounded assessments */
             readonly aggregate?: {
@@ -2455,7 +2455,7 @@ export interface components {
              */
             readonly csvDialect?: "comma" | "semicolon";
             /**
-             * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+             * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
              * @enum {string}
              */
             readonly vat?: "as-published" | "exclude";
@@ -4148,7 +4148,7 @@ export interface components {
          */
         readonly onUnconvertible: "keep" | "omit" | "error";
         /**
-         * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+         * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
          * @example 4
          */
         readonly decimals: number;
@@ -4208,7 +4208,7 @@ export interface components {
          */
         readonly csvDialect: "comma" | "semicolon";
         /**
-         * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+         * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
          * @example exclude
          */
         readonly vat: "as-published" | "exclude";
@@ -5912,7 +5912,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -5972,7 +5972,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -6174,7 +6174,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6234,7 +6234,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -6492,7 +6492,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6552,7 +6552,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -6752,7 +6752,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -6812,7 +6812,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -6998,7 +6998,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7058,7 +7058,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -7260,7 +7260,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7320,7 +7320,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -7502,7 +7502,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7562,7 +7562,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -7760,7 +7760,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -7820,7 +7820,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -8004,7 +8004,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8064,7 +8064,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -8264,7 +8264,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8324,7 +8324,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -8506,7 +8506,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8566,7 +8566,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -8764,7 +8764,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -8824,7 +8824,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -9006,7 +9006,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9066,7 +9066,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -9264,7 +9264,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9324,7 +9324,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -9508,7 +9508,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9568,7 +9568,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -9768,7 +9768,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -9828,7 +9828,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -10010,7 +10010,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10070,7 +10070,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -10268,7 +10268,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10328,7 +10328,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -10512,7 +10512,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10572,7 +10572,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -10772,7 +10772,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -10832,7 +10832,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -11016,7 +11016,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11076,7 +11076,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -11276,7 +11276,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11336,7 +11336,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -11520,7 +11520,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11580,7 +11580,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -11780,7 +11780,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -11840,7 +11840,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -12020,7 +12020,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12080,7 +12080,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -12276,7 +12276,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12336,7 +12336,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -12516,7 +12516,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12576,7 +12576,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -12772,7 +12772,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -12832,7 +12832,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -13012,7 +13012,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13072,7 +13072,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -13268,7 +13268,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13328,7 +13328,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -13508,7 +13508,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13568,7 +13568,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -13764,7 +13764,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -13824,7 +13824,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -14004,7 +14004,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -14064,7 +14064,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
@@ -14260,7 +14260,7 @@ export interface operations {
                  */
                 readonly onUnconvertible?: components["parameters"]["onUnconvertible"];
                 /**
-                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected without currency, unitOfMeasure, aggregate, movingAverage or vat
+                 * @description Decimals of computed values; default 6 significant digits, at least 2 decimals. Rejected if nothing is computed
                  * @example 4
                  */
                 readonly decimals?: components["parameters"]["decimals"];
@@ -14320,7 +14320,7 @@ export interface operations {
                  */
                 readonly csvDialect?: components["parameters"]["csvDialect"];
                 /**
-                 * @description VAT of prices that include it (`vatCountry`): as-published (default), or exclude: divides each point by 1 + the rate of its day
+                 * @description VAT of prices with a `vatCountry`: as-published (default), or exclude: ÷ (1 + the rate of the day)
                  * @example exclude
                  */
                 readonly vat?: components["parameters"]["vat"];
