@@ -77,7 +77,8 @@ const FILTERS = [
 const CONVERSION = [
   'A converted record has a receipt, `conversion`, and each point its rates, `fx`.',
   'Published value × `unitFactor.multiply` × `fx.to` ÷ `unitFactor.divide` ÷ `fx.from` is the',
-  'figure, rounded once; with `vat`, ÷ (1 + `vatRate` %). A price that cannot be converted keeps its currency and unit: check',
+  'figure, rounded once; with `vat`, ÷ (1 + `vatRate` %). A price that cannot be converted',
+  'keeps its currency and unit: check',
   '`conversion.status`. `aggregate` has the',
   `periods ${PERIODS.join(', ')} and the methods ${METHODS.join(', ')}.`,
 ];
