@@ -158,19 +158,22 @@ export function lateContent(
 const pricesOf = (markets: readonly { readonly prices: number }[]): number =>
   markets.reduce((sum, { prices }) => sum + prices, 0);
 
-/** An address of the service with the filter of a subscription. */
+/**
+ * An address of the service with the filter of a subscription, not with the markets of one message:
+ * readers replace the position in it and go on.
+ */
 function addressOf(
   path: string,
-  { publicUrl, filter }: Sight,
-  markets: readonly string[],
+  { publicUrl, filter, scopes }: Sight,
   more: Readonly<Record<string, readonly string[]>> = {},
 ): string {
-  const parameters = Object.entries({ ...more, market: markets, codes: filter.codes ?? [] });
+  const market = filter.markets?.filter((each) => mayRead(scopes, each)) ?? [];
+  const parameters = Object.entries({ ...more, market, codes: filter.codes ?? [] });
   const query = new URLSearchParams();
   for (const [name, values] of parameters) {
     for (const value of values) query.append(name, value);
   }
-  return `${publicUrl}${path}?${query}`;
+  return `${publicUrl}${path}${query.size === 0 ? '' : `?${query}`}`;
 }
 
 function changedData(content: ChangedContent, sight: Sight) {
@@ -180,7 +183,6 @@ function changedData(content: ChangedContent, sight: Sight) {
   numbers.sort((a, b) => (a < b ? -1 : 1));
   const seqOf = (number: bigint | undefined): string =>
     wireText(sight.epoch, `${number ?? 0n}.${commitIdOf(content.revision) ?? ''}`);
-  const slugs = markets.map(({ market }) => market);
   const operations = sight.filter.operations?.filter((each) => each !== LATE) ?? [];
   const after = [`revision:${wireText(sight.epoch, content.previous)}`];
   return {
@@ -189,23 +191,22 @@ function changedData(content: ChangedContent, sight: Sight) {
     fromSeq: seqOf(numbers[0]),
     toSeq: seqOf(numbers.at(-1)),
     counts: sumOf(markets.map(({ counts }) => counts)),
-    markets: slugs,
+    markets: markets.map(({ market }) => market),
     prices: pricesOf(markets),
     codes: markets.flatMap(({ codes }) => codes).slice(0, CODES_MAX),
-    changes: addressOf('/v3/changes', sight, slugs, { after, operations }),
+    changes: addressOf('/v3/changes', sight, { after, operations }),
   };
 }
 
 function lateData(content: LateContent, sight: Sight) {
   const markets = content.markets.filter(({ market }) => mayRead(sight.scopes, market));
   if (markets.length === 0) return null;
-  const slugs = markets.map(({ market }) => market);
   return {
     webhook: sight.webhook,
-    markets: slugs,
+    markets: markets.map(({ market }) => market),
     prices: pricesOf(markets),
     late: markets.flatMap(({ late }) => late).slice(0, CODES_MAX),
-    calendar: addressOf('/v3/calendar', sight, slugs),
+    calendar: addressOf('/v3/calendar', sight),
   };
 }
 

@@ -28,6 +28,9 @@ const URL_LENGTH_MAX = 1_024;
 /** Most codes of a subscription: the links of messages name them. */
 export const SUBSCRIBED_CODES_MAX = 50;
 
+/** Most characters of the codes in a link: the service takes addresses of 8 KB. */
+const LINKED_CODES_LENGTH_MAX = 5_000;
+
 const newSecret = (): string => `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
 
 /** The public data of a subscription. Instants are RFC 3339 in UTC. */
@@ -106,6 +109,10 @@ export async function addWebhook(
   const id = `wh_${randomDigits(ID_DIGITS)}`;
   const secret = newSecret();
   const { markets, codes, operations } = request;
+  const linked = codes?.map((code) => `codes=${encodeURIComponent(code)}`).join('&') ?? '';
+  if (linked.length > LINKED_CODES_LENGTH_MAX) {
+    throw new WebhookError('the codes are too long for the links of messages; name fewer');
+  }
   await inAuditedTransaction(db, change, async (trx) => {
     await sql`
       with added as (

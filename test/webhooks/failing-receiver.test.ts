@@ -2,8 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
@@ -16,7 +14,7 @@ import { changesOf } from '../support/prices/feed-oracle.ts';
 import { page, readAll } from '../support/prices/feed-pages.ts';
 import { publisherOn } from '../support/prices/random-commits.ts';
 import { makeFolder } from '../support/run/folders.ts';
-import { senderOn, subscribe } from './support.ts';
+import { freePort, senderOn, subscribe } from './support.ts';
 
 const PROGRAM = fileURLToPath(new URL('receiver-process.ts', import.meta.url));
 
@@ -24,15 +22,6 @@ const PROGRAM = fileURLToPath(new URL('receiver-process.ts', import.meta.url));
 const WEBHOOKS = 16;
 const COMMITS = 30;
 const KILLS = 4;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 t.test(
   'a receiver that fails 1,000 times and is killed has exactly the rows of the feed',

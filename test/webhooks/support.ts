@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createPlainServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type t from 'tap';
 import { createKey } from '../../src/auth/keys/keys.ts';
@@ -22,6 +23,16 @@ export interface Received {
   readonly text: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies that the library verified.
   readonly json: any;
+}
+
+/** A port of this machine that no program uses. */
+export async function freePort(): Promise<number> {
+  const server = createPlainServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 /** The status of an answer, with headers. */
