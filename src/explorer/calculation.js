@@ -76,12 +76,8 @@ const priceAt = (price, period, side) =>
 const DRAFTS = {
   average: (price) => ({ inputs: [priceAt(price, 'M-1')] }),
   payable: () => ({
-    formula: 'payable * reference * content',
-    inputs: [
-      inputOf('payable', 'price', { code: '', period: 'S' }),
-      inputOf('reference', 'price', { code: '', period: 'M-1' }),
-      inputOf('content', 'number', { value: '18', unit: '%', note: '' }),
-    ],
+    payables: [payableOf()],
+    shared: { period: 'S', referencePeriod: 'M-1', currency: '', unitOfMeasure: '' },
   }),
   formula(price) {
     const input = priceAt(price, 'M-1');

@@ -199,12 +199,57 @@ t.test(
   },
 );
 
+t.test(
+  'an analyst values black mass from the overview: the service knows the references',
+  async (t) => {
+    const { page, show, faults } = await explorer.open(t);
+    await show('');
+    await page.getByRole('link', { name: 'Calculate' }).click();
+    await page.getByRole('button', { name: 'Payable value' }).click();
+    const payables = [
+      ['CP-RC-0001', '22'],
+      ['CP-RC-0002', '9'],
+    ] as const;
+    for (const [place, [code, content]] of payables.entries()) {
+      if (place > 0) await page.getByRole('button', { name: 'Add payable' }).click();
+      await page.getByLabel('Find a payable').fill(code);
+      await page.locator('.calculation .results a', { hasText: code }).click();
+      await page.getByLabel('Content, %').nth(place).fill(content);
+    }
+    await page.getByLabel('In unit').fill('t');
+    await calculate(page);
+    const { data } = await computed({
+      payables: payables.map(([code, content]) => ({ code, content })),
+      ...{ period: 'S', referencePeriod: 'M-1', unitOfMeasure: 't', anchor: '2026-07-01' },
+      result: { decimals: 2 },
+    });
+    t.equal(words(await page.locator('.result .big').innerText()), String(data[0]?.value));
+    await page.getByText('Times low of').waitFor();
+    t.same(await brokenRules(page), []);
+    t.same(faults, []);
+  },
+);
+
+t.test('the search for a payable finds no price', async (t) => {
+  const { page, show } = await explorer.open(t);
+  await show(linkOf({ payables: [{ code: '' }], period: 'S' }));
+  await page.getByLabel('Find a payable').fill('cobalt');
+  await page.locator('.calculation .results a').first().waitFor();
+  const found = await page.locator('.calculation .results .latest').allInnerTexts();
+  t.ok(found.length > 0);
+  for (const each of found) t.match(each, '%');
+});
+
 t.test('a record fills a calculation, and a template replaces it', async (t) => {
   const { page, show } = await explorer.open(t);
   await show('code=CP-RC-0001&market=recycling');
+  t.match(words(await page.locator('main').innerText()), /Reference CP-NI-0001 mid, .*, Ni, from /);
   await page.getByRole('link', { name: 'Calculate' }).click();
-  const formula = page.getByRole('textbox', { name: 'Formula' });
-  t.equal(await formula.inputValue(), 'payable * reference * content');
+  await page.locator('.result').waitFor();
+  t.equal(
+    await page.getByRole('textbox', { name: 'Code', exact: true }).inputValue(),
+    'CP-RC-0001',
+  );
   await page.getByRole('button', { name: 'Average of a month' }).click();
   await page.getByRole('textbox', { name: 'Formula' }).waitFor();
   await show('code=CP-NI-0001&market=nickel');
