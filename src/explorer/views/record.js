@@ -227,7 +227,7 @@ export class RecordView extends Loaded {
     const published = { ...view, ...PUBLISHED, rates: null };
     const shown = { ...published, prices: [price], index: false };
     const rows = Object.entries(record)
-      .filter(([member]) => !APART.includes(member))
+      .filter(([member, value]) => !APART.includes(member) && (member !== 'reference' || value))
       .map(([member, value]) => [TITLES[member] ?? titleOf(member), shownValue(member, value)]);
     const chart = linkTo({ ...view, code: null, market: null, filters: {}, prices: [price] });
     const calculation = linkTo({
