@@ -46,11 +46,10 @@ async function duePrices(markets, signal) {
 
 const byText = (textOf) => (a, b) => textOf(a).localeCompare(textOf(b));
 
-/** True if a price is late by the clock of this browser. Nobody publishes sample prices. */
-const isLate = ({ lateFrom, sample }, nowMs) =>
-  !sample && lateFrom !== null && Date.parse(lateFrom) < nowMs;
+/** True if a price is late by the clock of this browser. */
+const isLate = ({ lateFrom }, nowMs) => lateFrom !== null && Date.parse(lateFrom) < nowMs;
 
-/** The prices of each list. */
+/** The prices of each list. Nobody publishes sample prices. */
 function listsOf(prices, nowMs) {
   const published = prices.filter(({ sample }) => !sample);
   const day = new Date(nowMs).toISOString().slice(0, 10);
