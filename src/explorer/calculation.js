@@ -49,6 +49,14 @@ export function payableOf(code = '', { content = '', side = '' } = {}) {
   return { id: inputs, code, content: String(content), side };
 }
 
+/** The change to a draft that values a payable by its reference, which the service knows. */
+export const valuedBy = (code) => ({
+  formula: '',
+  inputs: [],
+  payables: [payableOf(code)],
+  shared: { period: 'S', referencePeriod: 'M-1', currency: '', unitOfMeasure: '' },
+});
+
 /** A draft without inputs. */
 export const emptyDraft = () => ({
   payables: null,
@@ -76,8 +84,12 @@ const priceAt = (price, period, side) =>
 const DRAFTS = {
   average: (price) => ({ inputs: [priceAt(price, 'M-1')] }),
   payable: () => ({
-    payables: [payableOf()],
-    shared: { period: 'S', referencePeriod: 'M-1', currency: '', unitOfMeasure: '' },
+    formula: 'payable * reference * content',
+    inputs: [
+      inputOf('payable', 'price', { code: '', period: 'S' }),
+      inputOf('reference', 'price', { code: '', period: 'M-1' }),
+      inputOf('content', 'number', { value: '18', unit: '%', note: '' }),
+    ],
   }),
   formula(price) {
     const input = priceAt(price, 'M-1');

@@ -1,7 +1,16 @@
 // The form of a calculation.
-import { freeName, INPUTS_MAX, inputOf, isName, nameOfMarket, renamed } from '../calculation.js';
+import {
+  freeName,
+  INPUTS_MAX,
+  inputOf,
+  isName,
+  nameOfMarket,
+  renamed,
+  valuedBy,
+} from '../calculation.js';
 import { anchorFor } from '../dates.js';
 import { daysText, EXAMPLES, FORMS, isRelative, periodText } from '../periods.js';
+import { isPayable } from '../texts.js';
 import { Component, createRef, html, Later } from '../ui.js';
 import { Search } from './search.js';
 
@@ -127,13 +136,15 @@ class InputPart extends Component {
   /** The search for a price, while the input has no code. */
   pick() {
     const { app, view, markets, input, onPick } = this.props;
+    const isValued = input.name === 'payable';
     return html`<${Search}
       key=${input.id}
       id=${`pick-${input.id}`}
       app=${app}
       view=${view}
       markets=${markets}
-      label="Find a price or payable"
+      label=${isValued ? 'Find a payable' : 'Find a price or payable'}
+      accepts=${isValued ? isPayable : undefined}
       pick=${(price) => onPick(input, price)}
     />`;
   }
@@ -329,6 +340,10 @@ export class CalculationForm extends Component {
   /** The code of an input, found by the search. An untouched anchor follows the price. */
   pick = (input, price) => {
     const { draft, edit } = this.props;
+    if (input.name === 'payable' && price.reference) {
+      edit({ ...valuedBy(price.code), anchor: anchorFor(price.lastAssessedAt) });
+      return;
+    }
     const isFirst = draft.inputs.every(({ members }) => !members.code);
     const next = { ...input, members: { ...input.members, code: price.code } };
     const inputs = draft.inputs.map((each) => (each.id === input.id ? next : each));
