@@ -103,27 +103,30 @@ t.test('the CSV has no column with one value, beside those that explain the valu
   for (const line of lines) t.match(line, /,SAMPLE,"vat: 13% included; sample data: /);
 });
 
-t.test('the wide CSV names currency and unit of each column, over several markets', async (t) => {
-  const { page, show } = await explorer.open(t);
-  await show(
-    'price=nickel/CP-NI-0003&price=nickel/CP-NI-0011&price=copper/CP-CU-0001&from=2026-06-01',
-  );
-  await page.getByLabel('Columns').selectOption('wide');
-  const file = await readFile(await (await saved(page, 'CSV')).path(), 'utf8');
-  const [heads = [], ...rows] = rowsOf(file);
-  t.equal(heads[0], 'date');
-  t.equal(heads[1], 'CP-NI-0003 [USD/Tonne]');
-  t.match(heads[2], /^CP-NI-0011 \[(?!.*\/)/);
-  t.match(heads[3], /^CP-CU-0001 \[\w{3}\/\w+/);
-  const shown = (await page.evaluate(`[...document.querySelectorAll('.points tbody tr')]
+t.test(
+  'the wide CSV names currency, unit and sample data of each column, over several markets',
+  async (t) => {
+    const { page, show } = await explorer.open(t);
+    await show(
+      'price=nickel/CP-NI-0003&price=nickel/CP-NI-0011&price=copper/CP-CU-0001&from=2026-06-01',
+    );
+    await page.getByLabel('Columns').selectOption('wide');
+    const file = await readFile(await (await saved(page, 'CSV')).path(), 'utf8');
+    const [heads = [], ...rows] = rowsOf(file);
+    t.equal(heads[0], 'date');
+    t.equal(heads[1], 'CP-NI-0003 [USD/Tonne] (sample data)');
+    t.match(heads[2], /^CP-NI-0011 \[(?!.*\/)/);
+    t.match(heads[3], /^CP-CU-0001 \[\w{3}\/\w+/);
+    const shown = (await page.evaluate(`[...document.querySelectorAll('.points tbody tr')]
     .map(({ cells }) => [0, 1, 3].map((at) => cells[at].textContent))`)) as string[][];
-  const written = rows.flatMap(([date, ...mids]) =>
-    mids.flatMap((mid, at) =>
-      mid === '' ? [] : [`${date} ${heads[at + 1]?.split(' ')[0]} ${mid}`],
-    ),
-  );
-  t.same(written.sort(), shown.map((cells) => cells.join(' ')).sort());
-});
+    const written = rows.flatMap(([date, ...mids]) =>
+      mids.flatMap((mid, at) =>
+        mid === '' ? [] : [`${date} ${heads[at + 1]?.split(' ')[0]} ${mid}`],
+      ),
+    );
+    t.same(written.sort(), shown.map((cells) => cells.join(' ')).sort());
+  },
+);
 
 t.test('a workbook is the answer of the service, one for each market', async (t) => {
   const { page, show } = await explorer.open(t);

@@ -1,4 +1,6 @@
 // The files of a chart: their columns, their requests, and one CSV for several markets.
+import { isSample, vatOf } from '../texts.js';
+
 /** Columns of the programs, and the first columns of every long file. They explain each value. */
 const IDENTITY = ['code', 'date', 'low', 'mid', 'high', 'currency', 'unitOfMeasure', 'name'];
 
@@ -98,12 +100,16 @@ function cell(text) {
 export const unitOf = ({ currency, unitOfMeasure }) =>
   currency ? `${currency.iso}/${unitOfMeasure.name}` : (unitOfMeasure?.name ?? '%');
 
-/** The columns of prices in a wide file: the mids, headed by code, currency and unit. */
+/** The columns of prices in a wide file: the mids, headed by code, unit, VAT and `sample data`. */
 export const priceColumns = (records) =>
-  records.map((record) => ({
-    heading: `${record.code} [${unitOf(record)}]`,
-    values: new Map(record.series.map(({ date, mid }) => [date, mid])),
-  }));
+  records.map((record) => {
+    const vat = vatOf(record);
+    const marks = `${vat ? ` (VAT ${vat})` : ''}${isSample(record) ? ' (sample data)' : ''}`;
+    return {
+      heading: `${record.code} [${unitOf(record)}]${marks}`,
+      values: new Map(record.series.map(({ date, mid }) => [date, mid])),
+    };
+  });
 
 /**
  * A CSV with a row for each date.
