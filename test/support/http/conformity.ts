@@ -164,7 +164,7 @@ function faultOfBody(type: string, place: string, url: string, method: string, b
   if (/^application\/vnd\.(apache|openxmlformats)/.test(type)) return null;
   if (type === 'application/yaml') return faultAt(place, parse(body));
   if (type !== 'text/csv') return faultAt(place, JSON.parse(body));
-  const rowsOf = /^\w+;/.test(body) ? parseSemicolons : parseCsv;
+  const rowsOf = /^\uFEFF?\w+;/.test(body) ? parseSemicolons : parseCsv;
   const [header = [], ...rows] = rowsOf(body);
   const odd = rows.find((row) => row.length !== header.length);
   return odd ? `a row of ${odd.length} cells: ${odd[0]}` : faultAt(place, body);
