@@ -361,6 +361,8 @@ begin
       ('prices_webhooks', 'select', 'calendar_history'),
       ('prices_webhooks', 'select', 'price_calendar'),
       ('prices_webhooks', 'select', 'price_calendar_history'),
+      ('prices_webhooks', 'select', 'vat_rate'),
+      ('prices_webhooks', 'select', 'vat_rate_history'),
       ('prices_webhooks', 'select', 'load_batch'),
       ('prices_webhooks', 'select (id, public_id, expires_at, revoked_at, replaced_by)', 'api_key'),
       ('prices_webhooks', 'select', 'api_key_scope'),
