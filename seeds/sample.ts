@@ -1,5 +1,6 @@
 import type { Observes } from '../src/catalog/analytics.ts';
 import { MARKETS, type MarketSlug } from '../src/catalog/markets.ts';
+import type { PayableReference } from '../src/catalog/payable-reference.ts';
 import type { CurrencyIso } from './reference/currencies.ts';
 import type { UnitSlug } from './reference/units.ts';
 import type { NameOf } from './reference/values.ts';
@@ -25,6 +26,8 @@ export interface SamplePrice {
   readonly observes: Observes;
   /** The country whose VAT its values include; null without VAT. */
   readonly vatCountry: string | null;
+  /** Of a payable; null for a price. */
+  readonly reference: PayableReference | null;
   /** Names by the record's field; null where the price has none. */
   readonly dimensions: Readonly<Record<string, string | null>>;
   readonly specification: readonly { name: string; value: string; order: number }[];
@@ -64,6 +67,11 @@ const driversOf = (market: CheckedMarket, price: CheckedMarket['prices'][number]
   return market.productDrivers?.[price.product] ?? market.drivers;
 };
 
+const referenceOf = (
+  [code, side, statistic, element]: NonNullable<CheckedMarket['prices'][number]['reference']>,
+  validFrom: string,
+): PayableReference => ({ code, side, statistic, element, validFrom });
+
 function samplePrice(market: CheckedMarket, price: CheckedMarket['prices'][number]): SamplePrice {
   const [category, frequency, launched] = price.assessed;
   const [incoterm, country, region] = price.delivery;
@@ -79,6 +87,7 @@ function samplePrice(market: CheckedMarket, price: CheckedMarket['prices'][numbe
     launched,
     observes: price.observes ?? 'day',
     vatCountry: price.specification?.['vat'] === undefined ? null : 'CN',
+    reference: price.payable ? referenceOf(price.reference, launched) : null,
     dimensions: { ...price.dimensions, incoterm, country, region },
     specification: specificationOf(price.specification),
     type: price.price ? 'price' : 'payable',

@@ -1,6 +1,7 @@
 import type { Observes } from '../src/catalog/analytics.ts';
 import type { DIMENSIONS, MarketFilter } from '../src/catalog/dimensions.ts';
 import type { MARKETS, MarketSlug } from '../src/catalog/markets.ts';
+import type { PayableReference } from '../src/catalog/payable-reference.ts';
 import type { DriverName } from './drivers.ts';
 import type { CurrencyIso } from './reference/currencies.ts';
 import type { UnitSlug } from './reference/units.ts';
@@ -39,9 +40,17 @@ type SeedValues =
         high: DecimalText,
       ];
       readonly payable?: never;
+      readonly reference?: never;
     }
   | {
       readonly payable: readonly [low: DecimalText, mid: DecimalText, high: DecimalText];
+      /** The price that the payable is a percentage of since its launch. */
+      readonly reference: readonly [
+        code: `CP-${string}-${number}`,
+        side: PayableReference['side'],
+        statistic: PayableReference['statistic'],
+        element: string,
+      ];
       readonly price?: never;
     };
 

@@ -64,6 +64,7 @@ export const VIOLATIONS = {
   unconvertible: 'An input that cannot be converted as asked',
   vat_not_included: 'VAT was to be excluded from a price that is not known to include it',
   sessions_missing: 'Due sessions of a period are missing, and the request does not say what then',
+  reference_unknown: 'A price, or a payable whose reference is not known',
   invalid_formula: 'A formula that cannot be parsed, or an input that it does not name',
   unit_mismatch: 'Numbers of different units were added or compared, or another unit was wanted',
   division_by_zero: 'A formula divides by 0',

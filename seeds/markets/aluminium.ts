@@ -162,6 +162,7 @@ export const market = seedsOf('aluminium', {
       delivery: ['Delivered', 'United States', 'North America'],
       specification: { grade: 'UBC', basis: 'Midwest transaction price' },
       payable: ['72.0', '74.0', '76.0'],
+      reference: ['CP-AL-0001', 'mid', 'session', 'Al'],
     },
     {
       code: 'CP-AL-0015',
@@ -172,6 +173,7 @@ export const market = seedsOf('aluminium', {
       delivery: ['Delivered', null, 'Europe'],
       specification: { grade: 'old cast', basis: 'exchange aluminium cash' },
       payable: ['68.0', '70.0', '72.0'],
+      reference: ['CP-AL-0001', 'mid', 'session', 'Al'],
     },
     {
       code: 'CP-AL-0016',

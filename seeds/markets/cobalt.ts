@@ -111,6 +111,7 @@ export const market = seedsOf('cobalt', {
       delivery: ['CIF', 'China', 'North-East Asia'],
       specification: { basis: 'low end cobalt metal standard grade in warehouse Rotterdam' },
       payable: ['96.0', '97.5', '99.0'],
+      reference: ['CP-CO-0001', 'low', 'session', 'Co'],
     },
     {
       code: 'CP-CO-0010',
@@ -122,6 +123,7 @@ export const market = seedsOf('cobalt', {
       delivery: ['CIF', null, 'North-East Asia'],
       specification: { basis: 'low end cobalt metal standard grade in warehouse Rotterdam' },
       payable: ['88.0', '90.0', '92.0'],
+      reference: ['CP-CO-0001', 'low', 'session', 'Co'],
     },
     {
       code: 'CP-CO-0011',

@@ -121,6 +121,7 @@ export const market = seedsOf('copper', {
       delivery: ['CIF', null, 'Asia'],
       specification: { grade: '30-35% Cu', basis: 'exchange copper cash' },
       payable: ['96.5', '96.65', '96.8'],
+      reference: ['CP-CU-0001', 'mid', 'session', 'Cu'],
     },
     {
       code: 'CP-CU-0011',
@@ -141,6 +142,7 @@ export const market = seedsOf('copper', {
       delivery: ['CIF', 'China', 'North-East Asia'],
       specification: { grade: '99.9% Cu', basis: 'exchange copper three months' },
       payable: ['97.0', '97.8', '98.6'],
+      reference: ['CP-CU-0001', 'mid', 'session', 'Cu'],
     },
     {
       code: 'CP-CU-0013',
@@ -151,6 +153,7 @@ export const market = seedsOf('copper', {
       delivery: ['CIF', 'China', 'North-East Asia'],
       specification: { grade: '94-96% Cu', basis: 'exchange copper three months' },
       payable: ['92.0', '93.0', '94.0'],
+      reference: ['CP-CU-0001', 'mid', 'session', 'Cu'],
     },
     {
       code: 'CP-CU-0014',

@@ -193,6 +193,7 @@ export const market = seedsOf('lithium', {
       delivery: ['CIF', 'China', 'North-East Asia'],
       specification: { basis: 'lithium carbonate battery grade CIF CJK' },
       payable: ['8.5', '9.3', '10.1'],
+      reference: ['CP-LI-0002', 'mid', 'month-average', 'Li'],
     },
   ],
 });

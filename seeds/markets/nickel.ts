@@ -136,6 +136,7 @@ export const market = seedsOf('nickel', {
       delivery: ['CIF', null, 'North-East Asia'],
       specification: { basis: 'exchange nickel cash monthly average' },
       payable: ['87.0', '88.5', '90.0'],
+      reference: ['CP-NI-0001', 'mid', 'month-average', 'Ni'],
     },
     {
       code: 'CP-NI-0012',
@@ -158,6 +159,7 @@ export const market = seedsOf('nickel', {
       delivery: ['CIF', 'China', 'North-East Asia'],
       specification: { basis: 'exchange nickel cash monthly average' },
       payable: ['90.0', '91.5', '93.0'],
+      reference: ['CP-NI-0001', 'mid', 'month-average', 'Ni'],
     },
     {
       code: 'CP-NI-0014',

@@ -141,6 +141,7 @@ export const market = seedsOf('precursor', {
       delivery: ['CIF', 'South Korea', 'North-East Asia'],
       specification: { basis: 'exchange nickel cash and cobalt metal standard grade' },
       payable: ['101.0', '104.0', '107.0'],
+      reference: ['CP-NI-0001', 'mid', 'month-average', 'Ni'],
     },
     {
       code: 'CP-PC-0012',

@@ -177,6 +177,7 @@ export const market = seedsOf('rare-earths', {
       delivery: ['CIF', 'China', 'North-East Asia'],
       specification: { basis: 'NdPr oxide FOB China' },
       payable: ['84.0', '87.0', '90.0'],
+      reference: ['CP-RE-0002', 'mid', 'month-average', 'NdPr'],
     },
     {
       code: 'CP-RE-0015',

@@ -34,6 +34,7 @@ export const market = seedsOf('recycling', {
       delivery: ['CIF', 'South Korea', 'North-East Asia'],
       specification: { basis: 'exchange nickel cash', content: '20-25% Ni' },
       payable: ['73.0', '75.0', '77.0'],
+      reference: ['CP-NI-0001', 'mid', 'session', 'Ni'],
     },
     {
       code: 'CP-RC-0002',
@@ -45,6 +46,7 @@ export const market = seedsOf('recycling', {
       delivery: ['CIF', 'South Korea', 'North-East Asia'],
       specification: { basis: 'cobalt metal standard grade, low end', content: '6-12% Co' },
       payable: ['74.0', '76.0', '78.0'],
+      reference: ['CP-CO-0001', 'low', 'session', 'Co'],
     },
     {
       code: 'CP-RC-0003',
@@ -56,6 +58,7 @@ export const market = seedsOf('recycling', {
       delivery: ['CIF', 'South Korea', 'North-East Asia'],
       specification: { basis: 'lithium carbonate battery grade CIF CJK', content: '3-5% Li' },
       payable: ['6.0', '8.5', '11.0'],
+      reference: ['CP-LI-0002', 'mid', 'session', 'Li'],
     },
     {
       code: 'CP-RC-0004',
@@ -67,6 +70,7 @@ export const market = seedsOf('recycling', {
       delivery: ['EXW', null, 'Europe'],
       specification: { basis: 'exchange nickel cash' },
       payable: ['62.0', '65.0', '68.0'],
+      reference: ['CP-NI-0001', 'mid', 'session', 'Ni'],
     },
     {
       code: 'CP-RC-0005',
@@ -78,6 +82,7 @@ export const market = seedsOf('recycling', {
       delivery: ['EXW', null, 'Europe'],
       specification: { basis: 'cobalt metal standard grade, low end' },
       payable: ['63.0', '66.0', '69.0'],
+      reference: ['CP-CO-0001', 'low', 'session', 'Co'],
     },
     {
       code: 'CP-RC-0006',
@@ -89,6 +94,7 @@ export const market = seedsOf('recycling', {
       delivery: ['FOB', 'United States', 'North America'],
       specification: { basis: 'exchange nickel cash' },
       payable: ['58.0', '62.0', '66.0'],
+      reference: ['CP-NI-0001', 'mid', 'session', 'Ni'],
     },
     {
       code: 'CP-RC-0007',
@@ -100,6 +106,7 @@ export const market = seedsOf('recycling', {
       delivery: ['CIF', null, 'South-East Asia'],
       specification: { basis: 'exchange nickel cash' },
       payable: ['70.0', '73.0', '76.0'],
+      reference: ['CP-NI-0001', 'mid', 'session', 'Ni'],
     },
     {
       code: 'CP-RC-0008',
@@ -111,6 +118,7 @@ export const market = seedsOf('recycling', {
       delivery: ['CIF', 'South Korea', 'North-East Asia'],
       specification: { basis: 'cobalt metal standard grade, low end', content: '25-35% Co' },
       payable: ['79.0', '81.0', '83.0'],
+      reference: ['CP-CO-0001', 'low', 'session', 'Co'],
     },
     {
       code: 'CP-RC-0009',
@@ -122,6 +130,7 @@ export const market = seedsOf('recycling', {
       delivery: ['CIF', 'South Korea', 'North-East Asia'],
       specification: { basis: 'lithium carbonate battery grade CIF CJK', content: '2-3.5% Li' },
       payable: ['1.0', '4.0', '7.0'],
+      reference: ['CP-LI-0002', 'mid', 'session', 'Li'],
     },
     {
       code: 'CP-RC-0010',
@@ -154,6 +163,7 @@ export const market = seedsOf('recycling', {
       delivery: ['EXW', 'China', 'North-East Asia'],
       specification: { basis: 'nickel sulphate and cobalt sulphate, ex-works China' },
       payable: ['84.0', '86.0', '88.0'],
+      reference: ['CP-NI-0007', 'mid', 'session', 'Ni'],
     },
     {
       code: 'CP-RC-0013',
@@ -198,6 +208,7 @@ export const market = seedsOf('recycling', {
       delivery: ['EXW', 'China', 'North-East Asia'],
       specification: { basis: 'exchange copper Shanghai' },
       payable: ['90.0', '91.5', '93.0'],
+      reference: ['CP-CU-0003', 'mid', 'session', 'Cu'],
     },
     {
       code: 'CP-RC-0017',

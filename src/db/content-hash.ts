@@ -56,8 +56,8 @@ const DIMENSION_SLUGS = [
 
 const pricesOf = (marketId: number): string => `
   select p.code, p.price_type, c.iso, u.slug, d.slug, p.name, p.short_name, p.specification,
-    p.assessment_launched_at, coalesce(p.observes, 'day'), p.vat_country, ${DIMENSION_SLUGS},
-    (select c.slug
+    p.assessment_launched_at, coalesce(p.observes, 'day'), p.vat_country, p.payable_reference,
+    ${DIMENSION_SLUGS}, (select c.slug
       from price_calendar f join calendar c on c.id = f.calendar_id where f.price_id = p.id)
   from price p join unit_of_measure u on u.id = p.unit_id join product d on d.id = p.product_id
     left join currency c on c.id = p.currency_id

@@ -1,5 +1,6 @@
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
 import type { Observes } from '../catalog/analytics.ts';
+import type { PayableReference } from '../catalog/payable-reference.ts';
 
 /** The revision that wrote a row, set by a default and triggers. */
 type Revision = ColumnType<string, never, never>;
@@ -107,6 +108,8 @@ export interface PriceRow extends PriceDimensions {
   observes: Observes | null;
   /** ISO 3166 code of the country whose VAT the values include; null if not known to. */
   vat_country: string | null;
+  /** In the order of their first days; null if unknown, and for prices. */
+  payable_reference: ColumnType<PayableReference[] | null, string | null, string | null>;
   revision: Revision;
 }
 

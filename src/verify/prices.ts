@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { columnName, DIMENSIONS } from '../catalog/dimensions.ts';
 import { MARKETS, type Market } from '../catalog/markets.ts';
 import { matchKey } from '../catalog/match-key.ts';
+import { REFERENCE_SIDES, REFERENCE_STATISTICS } from '../catalog/payable-reference.ts';
 import { type BrokenRow, everyVersion, type Rule } from './rule.ts';
 
 const literal = (text: string): string => `'${text}'`;
@@ -17,7 +18,7 @@ const KINDS: ReadonlyMap<string, string> = new Map([
 const PRICES = everyVersion(
   'price',
   `id, code, market_id, price_type, currency_id, unit_id, unit_dimension, product_id, specification,
-   ${[...KINDS.keys()].join(', ')}`,
+   payable_reference, ${[...KINDS.keys()].join(', ')}`,
 );
 
 /** Columns that identify a row and must never change, by table. */
@@ -166,6 +167,27 @@ export const PRICE_RULES: readonly Rule[] = [
         or (jsonb_typeof(entry -> 'name'), jsonb_typeof(entry -> 'value'),
           jsonb_typeof(entry -> 'order')) is distinct from ('string', 'string', 'number')
         or entry - '{name,value,order}'::text[] <> '{}' or entry ->> 'order' !~ '^-?[0-9]+$'`,
+  },
+  {
+    name: 'references-formed',
+    meaning:
+      'The references of a payable are in the order of their first days, one for each day, and ' +
+      'none is a payable.',
+    broken: `select p."table", p.code, p.revision, e.entry
+      from ${PRICES} p cross join lateral jsonb_array_elements(
+        case jsonb_typeof(payable_reference) when 'array' then payable_reference else '[null]' end)
+        with ordinality as e (entry, place)
+      where payable_reference is not null and (jsonb_typeof(entry) <> 'object'
+        or (entry ?& '{code,side,statistic,element,validFrom}'::text[]) is not true
+        or entry - '{code,side,statistic,element,validFrom}'::text[] <> '{}'
+        or entry ->> 'side' not in (${list(REFERENCE_SIDES)})
+        or entry ->> 'statistic' not in (${list(REFERENCE_STATISTICS)})
+        or entry ->> 'element' !~ '^[A-Z][A-Za-z0-9]{0,15}$'
+        or entry ->> 'validFrom' !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'
+        or entry ->> 'validFrom' <= payable_reference -> (place::integer - 2) ->> 'validFrom'
+          and place > 1
+        or exists (select from price r where r.code = entry ->> 'code'
+          and r.price_type = 'payable'))`,
   },
   {
     name: 'match-keys',

@@ -19,7 +19,7 @@ const asTexts = (body: object): object => ({ ...body, options: { decimalsAsText:
 
 t.test('each request of the page has its result, recomputed from the receipt', async (t) => {
   const requests = [...text.matchAll(/```json\n(\{\n.*?\n\})\n```\n\nResult: \*\*([^*]+)\*\*/gs)];
-  t.equal(requests.length, 9);
+  t.equal(requests.length, 10);
   for (const [, body = '', figure = ''] of requests) {
     const result = resultOf(await calculate(service, asTexts(JSON.parse(body))));
     t.equal(figureOf(result), figure, body);

@@ -2,7 +2,7 @@ import t from 'tap';
 import { randomOf } from '../conversion/support.ts';
 import { seededDatabase } from '../support/database/database.ts';
 import { serviceOn } from '../support/http/service.ts';
-import { differenceOf } from './recompute.ts';
+import { differenceOf, fractionOf, isEqual, type Receipt } from './recompute.ts';
 import { calculate, violationsOf } from './support.ts';
 
 const database = await seededDatabase(t);
@@ -77,7 +77,67 @@ function anyPrice(known: readonly Known[]) {
   return { price, input };
 }
 
+/** The short form `payables`, whose references the service finds. */
+function anyPayables(known: readonly Known[]) {
+  const payables = known.filter(({ isPayable }) => isPayable);
+  const chosen = Array.from({ length: 1 + index(4) }, () => pick(payables));
+  return {
+    payables: chosen.map(({ code }) => ({
+      code,
+      content: maybe(0.8, `${index(40)}.${index(100)}`),
+      side: maybe(0.5, pick(['low', 'mid', 'high'])),
+    })),
+    period: pick(PERIODS),
+    referencePeriod: pick(PERIODS),
+    currency: pick(['USD', 'CNY', 'EUR']),
+    unitOfMeasure: pick(['lb', 't', 'kg']),
+    anchor: pick(chosen[0]?.days.slice(-200) ?? []),
+    result: maybe(0.5, { decimals: index(6), mode: pick(MODES) }),
+    options: { decimalsAsText: true },
+  };
+}
+
+interface Referenced {
+  readonly code: string;
+  readonly references: readonly { code: string; side: string; validFrom: string }[];
+}
+
+/** The stored references of payables, from SQL, by code. */
+async function storedReferences(): Promise<ReadonlyMap<string, Referenced['references']>> {
+  const { rows } = await database.pool.query<Referenced>(
+    `select code, payable_reference as references from price where price_type = 'payable'`,
+  );
+  return new Map(rows.map(({ code, references }) => [code, references]));
+}
+
+/** The difference between the expanded short form and its request; null for none. */
+function expansionFault(
+  request: ReturnType<typeof anyPayables>,
+  { formula, inputs }: { formula: string; inputs: Readonly<Record<string, Receipt>> },
+  stored: ReadonlyMap<string, Referenced['references']>,
+): string | null {
+  const terms = request.payables.map(({ code, content, side = 'mid' }, at) => {
+    const [payable, reference] = [inputs[`payable${at + 1}`], inputs[`reference${at + 1}`]];
+    const wanted = stored.get(code)?.[0];
+    const isRight =
+      payable?.code === code &&
+      payable.side === side &&
+      payable.period === request.period &&
+      reference?.code === wanted?.code &&
+      reference?.side === wanted?.side &&
+      reference?.period === request.referencePeriod;
+    const names = ['payable', 'reference', ...(content === undefined ? [] : ['content'])];
+    const assay = inputs[`content${at + 1}`]?.exact ?? null;
+    const isAssayed =
+      content === undefined ||
+      (assay !== null && isEqual(fractionOf(assay), fractionOf(`${content}/100`)));
+    return isRight && isAssayed ? names.map((name) => `${name}${at + 1}`).join(' * ') : 'wrong';
+  });
+  return terms.join(' + ') === formula ? null : `expanded to ${formula}`;
+}
+
 function anyRequest(known: readonly Known[]) {
+  if (RANDOM() < 0.2) return anyPayables(known);
   const first = anyPrice(known);
   const others = [
     () => anyPrice(known).input,
@@ -100,7 +160,9 @@ function anyRequest(known: readonly Known[]) {
 t.test('2,000 random calculations equal a recomputation from their receipts alone', async (t) => {
   const known = await knownPrices();
   const days = new Map(known.map((each) => [each.code, each.days]));
+  const stored = await storedReferences();
   let recomputed = 0;
+  let shortForms = 0;
   let tried = 0;
   let taxed = 0;
   const faults: string[] = [];
@@ -137,8 +199,13 @@ t.test('2,000 random calculations equal a recomputation from their receipts alon
     if (sessions.some(({ vat }) => vat !== null)) taxed += 1;
     const difference = differenceOf(result);
     if (difference !== null) faults.push(`${difference}: ${JSON.stringify(request)}`);
+    if (!('payables' in request)) continue;
+    shortForms += 1;
+    const fault = expansionFault(request, result, stored);
+    if (fault !== null) faults.push(`${fault}: ${JSON.stringify(request)}`);
   }
   t.same(faults.slice(0, 5), []);
   t.equal(recomputed, 2_000, `${tried} were tried`);
   t.ok(taxed > 200, `${taxed} without VAT`);
+  t.ok(shortForms > 200, `${shortForms} of payables`);
 });

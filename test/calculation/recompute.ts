@@ -63,6 +63,8 @@ interface Session {
 
 export interface Receipt {
   readonly code?: string;
+  readonly side?: string;
+  readonly period?: string;
   readonly rate?: string;
   readonly statistic?: string;
   readonly method?: string | null;

@@ -10,6 +10,9 @@ const NICKEL = { code: 'CP-NI-9001', period: 'M-1' };
 const NUMBER = { value: '2', unit: 'USD/t' };
 const ANCHOR = { anchor: '2026-06-24' };
 
+const PAYABLE = { code: 'CP-RC-0001' };
+const TODAY = { period: 'S', ...ANCHOR };
+
 const many = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, { value: '1' }]));
 
@@ -104,7 +107,59 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
     '/convertBasis unconvertible',
     /holds no Li/,
   ],
-  [{ payables: [{ code: 'CP-RC-0001' }] }, '/payables unknown_field', /references of payables/],
+  [{ payables: [], period: 'S', ...ANCHOR }, '/payables too_few_items', /1 to 6 payables/],
+  [{ payables: Array(7).fill(PAYABLE), ...TODAY }, '/payables too_many_items', /1 to 6 payables/],
+  [{ payables: PAYABLE, ...TODAY }, '/payables wrong_type', /an array/],
+  [{ payables: [PAYABLE, PAYABLE], ...ANCHOR }, '/period invalid_format', /Must have a period/],
+  [{ payables: [PAYABLE], period: 'S' }, '/anchor invalid_format', /S counts from an anchor/],
+  [
+    { payables: [PAYABLE], period: '2026-05', referencePeriod: 'M' },
+    '/anchor invalid_format',
+    /M counts from an anchor/,
+  ],
+  [
+    { payables: [PAYABLE], ...TODAY, referencePeriod: 'x' },
+    '/referencePeriod invalid_format',
+    /no period/,
+  ],
+  [
+    { payables: [{ ...PAYABLE, content: '18 %' }], ...TODAY },
+    '/payables/0/content invalid_format',
+    /a percentage as a text/,
+  ],
+  [
+    { payables: [{ ...PAYABLE, contents: '18' }], ...TODAY },
+    '/payables/0/contents unknown_field',
+    /did you mean content/,
+  ],
+  [{ payables: [{}], ...TODAY }, '/payables/0 invalid_format', /Must have code/],
+  [{ payables: [{ code: 'CP-RC-0' }], ...TODAY }, '/payables/0/code unknown_code', /"CP-RC-0"/],
+  [
+    { payables: [PAYABLE, { code: 'CP-CO-9002' }], ...TODAY },
+    '/payables/1/code reference_unknown',
+    /No reference of CP-CO-9002 is known; name the reference/,
+  ],
+  [
+    { payables: [{ code: 'CP-NI-0001' }], ...TODAY },
+    '/payables/0/code reference_unknown',
+    /is a price, not a payable/,
+  ],
+  [
+    { payables: [PAYABLE], period: '2022-09-01/2022-09-06' },
+    '/payables/0/code reference_unknown',
+    /No reference of CP-RC-0001 is known on 2022-09-06/,
+  ],
+  [
+    { payables: [{ code: 'CP-NI-0011' }], ...TODAY },
+    '/referencePeriod invalid_format',
+    /average of a month; add referencePeriod/,
+  ],
+  [
+    { payables: [PAYABLE, { code: 'CP-RC-0002' }], ...TODAY },
+    '/unitOfMeasure unit_mismatch',
+    /USD\/lb/,
+  ],
+  [{ payables: [PAYABLE], ...TODAY, currency: 'QQQ' }, '/currency unknown_currency', /"QQQ"/],
 ];
 
 t.test('a request that breaks a rule is refused with the place and the code', async (t) => {
@@ -190,6 +245,29 @@ t.test('a key that lacks markets learns their names, and nothing of their codes'
   t.equal(anonymous.status, 401);
 });
 
+t.test('a key that lacks the market of a reference gets its name, and no code of it', async (t) => {
+  const ask = async (payables: readonly object[], ...markets: Parameters<typeof scopeOf>[0][]) => {
+    const key = await keyFor(database, markets.map(scopeOf));
+    const body = { payables, ...TODAY, referencePeriod: 'M-1', unitOfMeasure: 't' };
+    const { status, json } = await calculate(service, body, { 'x-api-key': key });
+    const { requestId, ...rest } = json;
+    return { status, ...rest };
+  };
+  const black = ['CP-RC-0001', 'CP-RC-0002', 'CP-RC-0003'].map((code) => ({ code }));
+  const all = ['recycling', 'nickel', 'cobalt', 'lithium'] as const;
+  t.equal((await ask(black, ...all)).status, 200);
+  const one = await ask(black, 'recycling', 'nickel', 'lithium');
+  t.match(one, { status: 403, detail: 'The scope prices:cobalt is needed here' });
+  const two = await ask(black, 'recycling', 'nickel');
+  t.match(two.detail, 'The scopes prices:cobalt and prices:lithium are needed here');
+  const none = await ask(black, 'nickel', 'cobalt', 'lithium');
+  t.match(none, { status: 403, detail: 'The scope prices:recycling is needed here' });
+  t.same(await ask([{ code: 'CP-RC-9999' }], 'nickel', 'cobalt', 'lithium'), none, 'as any code');
+  // The reference is a code of copper without its prefix.
+  const odd = await ask([{ code: 'CP-CO-9003' }], 'cobalt');
+  t.match(odd, { status: 403, detail: 'The scope prices:copper is needed here' });
+});
+
 t.test('a code of another prefix is found where it is', async (t) => {
   const answer = await calculate(service, of({ code: 'exchange-1', period: 'S' }));
   t.match(answer.json.data[0].inputs.x, { code: 'EXCHANGE-1', value: 2 });
@@ -256,6 +334,9 @@ const body = fc.oneof(
     .tuple(inputs, fc.constantFrom('a', 'a + b', 'a * b', 'max(a, b)', 'a / b - 1'), anything)
     .map(([sent, formula, anchor]) => ({ inputs: sent, formula, anchor, result: { decimals: 2 } })),
   fc.tuple(member(INPUT_NAMES), anything).map(([members, average]) => ({ ...members, average })),
+  fc
+    .tuple(member([...INPUT_NAMES, 'referencePeriod', 'content']), anything)
+    .map(([members, code]) => ({ ...TODAY, ...members, payables: [PAYABLE, { code }] })),
   member([...INPUT_NAMES, 'convertBasis', 'inputs', 'formula', 'anchor', 'result', 'options']),
 );
 

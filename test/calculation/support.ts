@@ -48,6 +48,12 @@ export async function calculationDatabase(
       unit: 'percent',
       market: 'cobalt',
     });
+    await addPrice(client, {
+      code: 'CP-CO-9003',
+      currency: null,
+      unit: 'percent',
+      market: 'cobalt',
+    });
     await addPrice(client, { code: 'CP-CU-9001', ...inTonnes, market: 'copper' });
     // A code without the prefix of its market.
     await addPrice(client, { code: 'EXCHANGE-1', ...inTonnes, market: 'copper' });
@@ -70,6 +76,12 @@ export async function calculationDatabase(
       ['2026-06-02', '199', '200', '201'],
     );
     await putPoints(client, 'EXCHANGE-1', ['2026-06-01', '1', '2', '3']);
+    await putPoints(client, 'CP-CO-9003', ['2026-06-01', '60', '61', '62']);
+    await client.query(
+      `update price set payable_reference = '[{"code": "EXCHANGE-1", "side": "mid",
+        "statistic": "session", "element": "Cu", "validFrom": "2020-01-01"}]'
+        where code = 'CP-CO-9003'`,
+    );
     await putRates(client, 'ECB', 'USD', {
       '2026-06-01': '1',
       '2026-06-02': '1.25',

@@ -5,6 +5,7 @@ import { type ContentHash, contentHash } from '../../src/db/content-hash.ts';
 import { CALENDARS, loadCalendarText } from '../ingest/calendar/support.ts';
 import {
   CORRECTING,
+  describePayable,
   describePrices,
   loadingDatabase,
   loadText,
@@ -66,7 +67,9 @@ const CHANGES: Readonly<Record<string, string>> = {
   [`update price set specification = '[{"name": "a", "value": "b", "order": 1}]'`]: 'aluminium',
   "update price set assessment_launched_at = '2001-02-03'": 'aluminium',
   "update price set observes = 'month-mean'": 'aluminium',
-  "update price set vat_country = 'CN'": 'aluminium',
+  "update price set vat_country = 'CN' where price_type = 'price'": 'aluminium',
+  [`update price set payable_reference = '[{"code": "XX-1"}]' where price_type = 'payable'`]:
+    'aluminium',
   [`update price set product_id =
     (select max(id) from product where market_id = price.market_id)`]: 'aluminium',
   "update product set alias = 'other' where slug = 'briq'": 'reference',
@@ -86,6 +89,7 @@ t.test('every visible change changes the hash, of its own part alone', async (t)
   const database = await loadingDatabase(t);
   const { client, pool } = database;
   await describePrices(client, 'XX-1');
+  await describePayable(client, 'XX-9');
   await loadText(t, client, 'csv', points('XX-1,2020-01-31,9,10,11,', 'XX-1,2020-02-29,,10,,'));
   const rates = 'Date,Canada\n2020-01-30,1.32\n2020-01-31,1.33\n';
   t.equal((await loadText(t, client, 'fed', rates)).status, 'applied');

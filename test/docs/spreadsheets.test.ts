@@ -38,8 +38,13 @@ function requestOf({ values: [site, options] }: FunctionCall): {
   };
 }
 
+const ofExcel = blocksOf('docs/recipes/excel.md').filter(
+  ({ language }) => language === 'powerquery',
+);
+const isPost = ({ text }: { readonly text: string }): boolean => text.includes('Json.FromValue');
+
 const programs = [
-  ...blocksOf('docs/recipes/excel.md').filter(({ language }) => language === 'powerquery'),
+  ...ofExcel.filter((each) => !isPost(each)),
   ...blocksOf('docs/formats.md').filter(({ text }) => text.startsWith('= Csv.Document')),
 ];
 
@@ -61,6 +66,29 @@ t.test('each program of Power Query asks what the service answers', async (t) =>
     if (text.includes('Table.TransformColumnTypes')) t.ok(columns.includes('date'));
     if (url.includes('layout=wide')) t.same(header, ['date', ...CODES]);
   }
+});
+
+t.test('the program of a calculation posts what the service computes', async (t) => {
+  const [{ text } = { text: '' }, ...more] = ofExcel.filter(isPost);
+  t.equal(more.length, 0);
+  const { calls, columns } = await readProgram(text, { Key: service.key });
+  const values = (name: string) => calls.find((each) => each.name === name)?.values ?? [];
+  const options = values('Web.Contents')[1] as RequestOptions;
+  const answer = await service.app.inject({
+    method: 'POST',
+    url: `/${options['RelativePath']}`,
+    headers: options['Headers'] as Record<string, string>,
+    payload: JSON.stringify(values('Json.FromValue')[0]),
+  });
+  t.equal(answer.statusCode, 200, answer.body);
+  const [header = [], ...rows] = parseCsv(answer.body);
+  t.same(
+    rows.map(([anchor]) => anchor?.slice(0, 7)),
+    ['2026-01', '2026-02', '2026-03', '2026-04', '2026-05', '2026-06'],
+  );
+  for (const row of rows) t.match(row[header.indexOf('value')], /^\d+(\.\d+)?$/);
+  t.same(columns, ['anchor', 'value']);
+  for (const column of columns) t.ok(header.includes(column), column);
 });
 
 t.test('the parser of Power Query refuses what is no program', async (t) => {

@@ -33,6 +33,7 @@ const MEMBERS = [
   'priceType',
   'observes',
   'vatCountry',
+  'reference',
   'series',
 ];
 

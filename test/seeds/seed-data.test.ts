@@ -226,3 +226,12 @@ t.test('a wrong publication is corrected, and the past keeps it', async (t) => {
   }
   t.equal((await rowsOf('select 1 from series where corrections > 0')).length, 8);
 });
+
+t.test('every sample payable has a reference, which is a sample price', async (t) => {
+  const rows = await rowsOf<{ code: string; entry: { code: string } }>(
+    `select code, payable_reference -> 0 as entry from price where price_type = 'payable'`,
+  );
+  const outright = new Set(prices.filter(({ type }) => type === 'price').map(({ code }) => code));
+  t.ok(rows.length > 20);
+  for (const { code, entry } of rows) t.ok(outright.has(entry?.code), code);
+});

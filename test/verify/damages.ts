@@ -62,6 +62,13 @@ const VALUES: Readonly<Record<string, Damage>> = {
   ),
 };
 
+/** Replaces the references of the payable. */
+const referring = (...references: readonly object[]): string => {
+  const whole = { code: 'XX-1', side: 'mid', statistic: 'session', element: 'Ni' };
+  const entries = references.map((each) => ({ ...whole, validFrom: '2020-01-01', ...each }));
+  return `update price set payable_reference = '${JSON.stringify(entries)}' where code = 'XX-9'`;
+};
+
 const PRICES: Readonly<Record<string, Damage>> = {
   'points without a price': damage(
     ['no-orphans', 'changes-counted', 'batches-prices'],
@@ -119,6 +126,15 @@ const PRICES: Readonly<Record<string, Damage>> = {
     `update price set specification = '[{"name": "a", "value": 1, "order": 1}]'
       where code = 'XX-1'`,
   ),
+  'a reference to a payable': damage(
+    'references-formed',
+    referring({ code: 'XX-9', validFrom: '2020-01-01' }),
+  ),
+  'references that are not in the order of their days': damage(
+    'references-formed',
+    referring({ validFrom: '2021-01-01' }, { validFrom: '2020-01-01' }),
+  ),
+  'a reference without a side': damage('references-formed', referring({ side: undefined })),
   'a key that is not what the name makes': damage(
     'match-keys',
     `update product set match_key = 'Bauxite' where name = 'Bauxite'`,

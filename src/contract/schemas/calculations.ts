@@ -29,6 +29,8 @@ export const INPUTS_MAX = 20;
 export const ANCHORS_MAX = 400;
 /** Most sessions that the inputs of all anchors use together. */
 export const SESSIONS_MAX = 50_000;
+/** Most payables of the short form: each has three inputs. */
+export const PAYABLES_MAX = 6;
 /** Most days between a missing session and its substitute. */
 const DAYS_MAX = 31;
 /** Most decimals of a rounding. */
@@ -57,10 +59,12 @@ const InputRounding = closed(
   { $id: 'InputRounding', description: 'Roundings within an input; none by default' },
 );
 
+const side = word(['low', 'mid', 'high'], { description: 'Default `mid`' });
+
 /** The members of a price input beside its code, which short forms have too. */
 const priceMembers = {
   period: Type.Optional(period),
-  side: Type.Optional(word(['low', 'mid', 'high'], { description: 'Default `mid`' })),
+  side: Type.Optional(side),
   statistic: Type.Optional(
     word(['average', 'first', 'last', 'min', 'max'], { description: 'Default `average`' }),
   ),
@@ -77,6 +81,14 @@ const priceMembers = {
   maxDays: Type.Optional(Type.Integer({ minimum: 1, maximum: DAYS_MAX })),
   method: Type.Optional(word(['mean-of-mids', 'mid-of-rounded-averages'])),
   rounding: Type.Optional(InputRounding),
+};
+
+/** The members of the short form `payables` that all of its payables or references share. */
+const { currency, unitOfMeasure, missing, maxDays } = priceMembers;
+const payablesMembers = {
+  period: Type.Optional(period),
+  referencePeriod: Type.Optional(period),
+  ...{ currency, unitOfMeasure, missing, maxDays },
 };
 
 /** A price or payable over a period. */
@@ -105,6 +117,18 @@ export const NumberInput = closed(
 export const Anchors = closed(
   { from: text(10, '`YYYY-MM`'), to: text(10), every: word(['month', 'quarter', 'year']) },
   { $id: 'Anchors', description: `First days of periods, at most ${ANCHORS_MAX}` },
+);
+
+/** A payable of the short form `payables`. */
+export const ValuedPayable = closed(
+  {
+    code,
+    content: Type.Optional(
+      text(40, 'Percent of the element, a decimal; without it, of the contained element'),
+    ),
+    side: Type.Optional(side),
+  },
+  { $id: 'ValuedPayable', description: 'A payable × its reference × the content' },
 );
 
 const ResultRules = closed(
@@ -145,6 +169,11 @@ export const CALCULATION_FORMS = {
   }),
   average: closed({ average: code, ...priceMembers, ...shared }),
   convertBasis: closed({ convertBasis: text(8), code, ...priceMembers, ...shared }),
+  payables: closed({
+    payables: Type.Unsafe({ type: 'array' }),
+    ...payablesMembers,
+    ...shared,
+  }),
 } as const;
 
 /** The schemas of the document, in which the objects within others are components. */
@@ -183,6 +212,10 @@ const CalculationRequest = closed(
     average: Type.Optional(code),
     convertBasis: Type.Optional(text(8, '`LCE`, or a contained metal such as `Co`')),
     code: Type.Optional(code),
+    payables: Type.Optional(
+      Type.Array(ref(ValuedPayable), { minItems: 1, maxItems: PAYABLES_MAX }),
+    ),
+    referencePeriod: Type.Optional(text(32, 'Of the references of `payables`; default `period`')),
     ...documented,
     anchor: Type.Optional(
       Type.Unsafe({
@@ -196,8 +229,8 @@ const CalculationRequest = closed(
   {
     $id: 'CalculationRequest',
     description:
-      'A formula over `inputs`, or a short form with the members of a price input: `average`, or ' +
-      '`convertBasis` with `code`',
+      'A formula over `inputs`, or a short form with the members of a price input: `average`, ' +
+      '`convertBasis` with `code`, or `payables`',
   },
 );
 
@@ -321,6 +354,7 @@ export const CALCULATION_COMPONENTS: readonly TSchema[] = [
   RateInput,
   NumberInput,
   Anchors,
+  ValuedPayable,
   ResultRules,
   CalculationInput,
   OptionsDocument,

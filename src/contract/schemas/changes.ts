@@ -9,6 +9,7 @@ import {
   Instant,
   nullable,
   open,
+  PayableReference,
   PriceCode,
   ref,
   Specification,
@@ -132,6 +133,7 @@ const PriceState = open(
     ...anyPriceReferences,
     observes: ref(ValuesObserve),
     vatCountry: ref(VatCountry),
+    reference: ref(PayableReference),
   },
   {
     $id: 'PriceState',

@@ -1,6 +1,7 @@
 import Type, { type TSchema } from 'typebox';
 import { OBSERVES } from '../../catalog/analytics.ts';
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
+import { REFERENCE_SIDES, REFERENCE_STATISTICS } from '../../catalog/payable-reference.ts';
 import { WARNINGS } from '../../errors.ts';
 
 /** An object of a request: unknown members are rejected. */
@@ -152,6 +153,25 @@ export const VatCountry = nullable(
     description: 'ISO 3166 code of the country whose VAT the values include; null if not known to',
   }),
   { $id: 'VatCountry' },
+);
+
+/** The members of a reference of a payable. */
+const referenceMembers = {
+  code: Type.String(),
+  side: openWord(REFERENCE_SIDES),
+  statistic: openWord(REFERENCE_STATISTICS),
+  element: Type.String({ description: 'Such as `Ni`' }),
+  validFrom: Day('First day of this reference'),
+};
+
+export const PayableReference = nullable(
+  open({ ...referenceMembers, earlier: Type.Array(open(referenceMembers)) }),
+  {
+    $id: 'PayableReference',
+    description:
+      'The price that a payable is a percentage of, with its `earlier` references, the newest ' +
+      'first; null if unknown, and for prices',
+  },
 );
 
 export const AssessmentLaunchedAt = nullable(Day('First day of the assessment'), {
@@ -370,6 +390,7 @@ export const COMPONENTS: readonly TSchema[] = [
   PriceCurrency,
   ValuesObserve,
   VatCountry,
+  PayableReference,
   AssessmentLaunchedAt,
   LastAssessedAt,
   LatestPublishedAt,

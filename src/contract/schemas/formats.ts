@@ -248,4 +248,6 @@ export const csvColumns = (market: Market): readonly string[] => [
   'nextExpectedAt',
   'vatCountry',
   ...['vatRate', 'conversionVat'],
+  ...['referenceCode', 'referenceSide', 'referenceStatistic', 'referenceElement'],
+  'referenceValidFrom',
 ];

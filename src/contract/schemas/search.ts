@@ -9,6 +9,7 @@ import {
   NextExpectedAt,
   open,
   openWord,
+  PayableReference,
   PriceCode,
   ref,
   textOrNull,
@@ -78,6 +79,7 @@ const SearchResult = open(
     latestPublishedAt: ref(LatestPublishedAt),
     nextExpectedAt: ref(NextExpectedAt),
     ...anyPriceReferences,
+    reference: ref(PayableReference),
   },
   { $id: 'SearchResult', description: 'A price; it has the dimensions of its market' },
 );

@@ -79,6 +79,9 @@ function dimensionsOf(ids: ReferenceIds, price: SamplePrice): PriceDimensions {
   };
 }
 
+const referenceText = ({ reference }: SamplePrice): string | null =>
+  reference && JSON.stringify([reference]);
+
 function rowOf(ids: ReferenceIds, market: SampleMarket, price: SamplePrice): Insertable<PriceRow> {
   const unit = UNITS[price.unit];
   const product = market.products.find(({ slug }) => slug === price.product);
@@ -102,6 +105,7 @@ function rowOf(ids: ReferenceIds, market: SampleMarket, price: SamplePrice): Ins
     assessment_launched_at: price.launched,
     observes: price.observes,
     vat_country: price.vatCountry,
+    payable_reference: referenceText(price),
     ...dimensionsOf(ids, price),
   };
 }
@@ -127,6 +131,27 @@ async function writePrices(trx: Trx, markets: readonly SampleMarket[]): Promise<
   await openRevision(trx, 'seeds: sample data');
   await trx.insertInto('price').values(rows).execute();
   return rows.length;
+}
+
+/**
+ * Adds the references of sample payables of an earlier version, which had none, and returns their
+ * number.
+ */
+async function completeReferences(trx: Trx, markets: readonly SampleMarket[]): Promise<number> {
+  const stated = markets
+    .flatMap(({ prices }) => prices)
+    .filter(({ reference }) => reference !== null);
+  const lacking = sql`
+    unnest(${stated.map(({ code }) => code)}::text[], ${stated.map(referenceText)}::text[])
+      as n (code, reference)
+    where p.code = n.code and p.payable_reference is null and p.price_type = 'payable'
+      and ${isSamplePrice}`;
+  if ((await countOf(trx, sql`price p, ${lacking}`)) === 0) return 0;
+  await openRevision(trx, 'seeds: sample data');
+  return affectedBy(
+    trx,
+    sql`update price p set payable_reference = n.reference::jsonb from ${lacking}`,
+  );
 }
 
 /** Called with the number of rows sent, the total, and the kind of row (`points` or `rates`). */
@@ -251,9 +276,11 @@ export async function writeSample(
     ...series.map(pointLines),
     ...rates.map(rateLine),
     ...entries.map((each) => JSON.stringify(each)),
+    ...markets.flatMap(({ prices }) => prices.map((price) => `${referenceText(price)}\n`)),
   ]);
   if (await wasLoaded(trx, sha256)) return NOTHING;
   const prices = await writePrices(trx, markets);
+  const completed = await completeReferences(trx, markets);
   await stage(connection, series, rates, onProgress);
   const points = await affectedBy(trx, stageNewPoints);
   const newRates = await affectedBy(trx, stageNewRates);
@@ -263,7 +290,7 @@ export async function writeSample(
   const inserted = points + newRates + followed.inserted;
   const unchanged =
     (await countOf(trx, samePoints)) + (await countOf(trx, sameRates)) + followed.unchanged;
-  const isChanged = prices + inserted > 0;
+  const isChanged = prices + completed + inserted > 0;
   const revision = isChanged ? await openRevision(trx, 'seeds: sample data') : null;
   await sql`
     insert into series (price_id, date, low, mid, high, published_at, batch_id)
@@ -278,7 +305,15 @@ export async function writeSample(
     fileName: BATCH_NAMES.samples,
     sha256,
     reason: null,
-    counts: { ...NO_COUNTS, pricesAdded: prices, rows, inserted, unchanged, outdated },
+    counts: {
+      ...NO_COUNTS,
+      pricesAdded: prices,
+      pricesChanged: completed,
+      rows,
+      inserted,
+      unchanged,
+      outdated,
+    },
   });
   return { prices, points, rates: newRates };
 }

@@ -42,9 +42,9 @@ function valueText(value) {
   if (value === false) return 'no';
   if (Array.isArray(value)) return value.map(valueText).join('; ');
   if (typeof value !== 'object') return String(value);
-  const { id: _id, name, order: _order, ...others } = value;
+  const { id: _id, code, name = code, order: _order, ...others } = value;
   const further = Object.entries(others)
-    .filter(([, each]) => each !== null && each !== false && each !== name)
+    .filter(([, each]) => each !== null && each !== false && each !== name && each.length !== 0)
     .map(([key, each]) => (each === true ? titleOf(key).toLowerCase() : valueText(each)));
   return [name, further.length > 0 && `(${further.join(', ')})`].filter(Boolean).join(' ');
 }

@@ -12,6 +12,7 @@ import { MIN_REVISION_UNKNOWN } from '../../prices/answer/warnings.ts';
 import { type CalculationAnswer, calculationAt } from '../../prices/calculation/answer.ts';
 import type { CalculationData, OpenMarket } from '../../prices/calculation/data.ts';
 import { codeMarkets } from '../../prices/calculation/markets.ts';
+import { referencedPlans } from '../../prices/calculation/payables.ts';
 import type { CalculationPlan, PriceInput } from '../../prices/calculation/plan.ts';
 import {
   CALCULATION_FORMATS,
@@ -78,10 +79,12 @@ const isPrice = (input: CalculationPlan['inputs'][number]): input is PriceInput 
   input.kind === 'price';
 
 /** The options by which the markets of a calculation are opened and their prices selected. */
-function optionsIn({ inputs, requested }: CalculationPlan): Plan['options'] {
-  const isConverted = inputs.some(
-    (each) => each.kind === 'rate' || (each.kind === 'price' && each.currency !== null),
-  );
+function optionsIn({ inputs, references, requested }: CalculationPlan): Plan['options'] {
+  const isConverted =
+    (references?.currency ?? null) !== null ||
+    inputs.some(
+      (each) => each.kind === 'rate' || (each.kind === 'price' && each.currency !== null),
+    );
   // Any currency: only whether there is one decides the snapshot.
   return { ...optionsOf({}), requested, currency: isConverted ? 'EUR' : null };
 }
@@ -108,18 +111,43 @@ async function openData(
   plan: CalculationPlan,
   reportMissingScope: ReportMissingScope,
 ): Promise<CalculationData> {
-  const codes = [...new Set(plan.inputs.filter(isPrice).map(({ code }) => code))];
+  let plans: readonly CalculationPlan[] = [plan];
   const elsewhere = new Set<string>();
   for (;;) {
-    const plans = await marketPlans(request, store, plan, codes, elsewhere, reportMissingScope);
-    const opened = await openMarkets(request, store, plan, plans);
+    const codes = codesIn(plans);
+    const references = new Set(codes.map(codeKey));
+    for (const code of codesIn([plan])) references.delete(codeKey(code));
+    const opening = { plan, codes, elsewhere, references };
+    const marketPlans = await plansOf(request, store, opening, reportMissingScope);
+    const opened = await openMarkets(request, store, plan, marketPlans);
     const found = new Set(opened.markets.flatMap(({ prices }) => [...prices.keys()]));
     const missing = codes.filter((code) => !found.has(codeKey(code)));
-    if (missing.length === 0) return opened;
-    if (missing.every((code) => elsewhere.has(codeKey(code)))) throw unknownCodes(plan, missing);
-    // The market of a prefix may lack a code that another market has.
-    for (const code of missing) elsewhere.add(codeKey(code));
+    if (missing.some((code) => !elsewhere.has(codeKey(code)))) {
+      // The market of a prefix may lack a code that another market has.
+      for (const code of missing) elsewhere.add(codeKey(code));
+      continue;
+    }
+    if (missing.length > 0) throw unknownCodes(plan, missing);
+    // The references of a payable are known when it is read, and may lie in other markets.
+    plans = await referencedPlans(plan, opened.markets);
+    const isOpen = codesIn(plans).every((code) => found.has(codeKey(code)));
+    if (isOpen) return { ...opened, plans };
   }
+}
+
+/** The different codes of the prices of plans. */
+const codesIn = (plans: readonly CalculationPlan[]): readonly string[] => [
+  ...new Set(plans.flatMap(({ inputs }) => inputs.filter(isPrice).map(({ code }) => code))),
+];
+
+/** The codes whose markets are opened. */
+interface Opening {
+  readonly plan: CalculationPlan;
+  readonly codes: readonly string[];
+  /** The keys of codes that the market of their prefix turned out not to have. */
+  readonly elsewhere: ReadonlySet<string>;
+  /** The keys of codes that payables of the request name. */
+  readonly references: ReadonlySet<string>;
 }
 
 /**
@@ -127,18 +155,17 @@ async function openData(
  * @throws Problem `insufficient_scope` that names the markets, `validation_failed` for codes that
  *   no readable market has
  */
-async function marketPlans(
+async function plansOf(
   request: FastifyRequest,
   { readers }: PriceStore,
-  plan: CalculationPlan,
-  codes: readonly string[],
-  elsewhere: ReadonlySet<string>,
+  { plan, codes, elsewhere, references }: Opening,
   reportMissingScope: ReportMissingScope,
 ): Promise<readonly Plan[]> {
   const { principal, signal } = request.context;
   const readable = marketsOpenTo(principal?.scopes ?? new Set());
   const db = () => readers.reads.db(signal);
-  const { known, closed, unknown } = await codeMarkets(db, codes, readable, elsewhere);
+  const found = await codeMarkets(db, codes, readable, elsewhere, references);
+  const { known, closed, unknown } = found;
   if (closed.length > 0) {
     const scopes = closed.map(({ slug }) => scopeOf(slug));
     throw reportMissingScope(request, insufficientScopes(scopes));
@@ -149,6 +176,12 @@ async function marketPlans(
 }
 
 function unknownCodes(plan: CalculationPlan, unknown: readonly string[]): Problem {
+  const sent = new Set(codesIn([plan]));
+  const reference = unknown.find((code) => !sent.has(code));
+  if (reference !== undefined) {
+    const detail = `${quoted(reference)}, the reference of a payable, is not in this database`;
+    return brokenRules([{ pointer: '/payables', code: 'unknown_code', detail }]);
+  }
   return brokenRules(
     plan.inputs
       .filter(isPrice)
@@ -167,7 +200,7 @@ async function openMarkets(
   store: PriceStore,
   plan: CalculationPlan,
   plans: readonly Plan[],
-): Promise<CalculationData> {
+): Promise<Omit<CalculationData, 'plans'>> {
   const { readers } = store;
   const { newest, editions } = await openEditions(store, plans, await request.context.newest);
   const snapshotOf = (of: SnapshotPlan) => readers.snapshot(of, newest);

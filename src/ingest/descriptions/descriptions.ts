@@ -3,6 +3,7 @@ import { columnName, DIMENSIONS, snakeCase } from '../../catalog/dimensions.ts';
 import { type Market, marketOf } from '../../catalog/markets.ts';
 import { matchKey } from '../../catalog/match-key.ts';
 import { didYouMean } from '../../catalog/nearest.ts';
+import type { PayableReference } from '../../catalog/payable-reference.ts';
 import { DATE_MIN, isDay } from '../parsing/dates.ts';
 import { type LoadErrorCode, Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
@@ -14,6 +15,12 @@ import {
 } from '../records/source-record.ts';
 import { INVALID_LABEL, isLabel, specificationOf } from '../records/texts.ts';
 import { KIND_OF, type ReferenceData, type ReferenceRow } from './known-names.ts';
+import {
+  mergedReferences,
+  ReferencesError,
+  referencesText,
+  statedReferences,
+} from './references.ts';
 
 /**
  * Most prices, products and dimension values that one file may describe; they are held in memory.
@@ -115,6 +122,8 @@ class DescriptionChecker {
 
 type FieldReader = (text: string | null, at: FieldContext) => DescribedColumns | null;
 interface FieldContext {
+  /** The existing price; null for a new one. */
+  readonly known: KnownPrice | null;
   readonly description: DescriptionChecker;
   readonly column: string;
   /** Both are undefined if the market is unknown. */
@@ -193,6 +202,27 @@ const vatCountry: FieldReader = (text, { description }) => {
   return description.fail('unknown_value', 'vatCountry', message);
 };
 
+const reference: FieldReader = (text, { description, known, reference: { referenced } }) => {
+  if (text === null) return { payable_reference: null };
+  const fail = (code: LoadErrorCode, message: string) =>
+    description.fail(code, 'reference', message);
+  try {
+    const stated = statedReferences(text);
+    const references = stated.references.map((each) => {
+      const price = referenced.get(matchKey(each.code));
+      if (price && !price.isPayable) return { ...each, code: price.code };
+      if (price) fail('invalid_price', `${price.code} is a payable; a reference is a price`);
+      else fail('unknown_code', `There is no price ${each.code}`);
+      return each;
+    });
+    const merged = mergedReferences(known?.payable_reference ?? null, { ...stated, references });
+    return { payable_reference: referencesText(merged) };
+  } catch (error) {
+    if (!(error instanceof ReferencesError)) throw error;
+    return fail('invalid_text', error.message);
+  }
+};
+
 const product: FieldReader = (text, { description, reference, marketId }) => {
   if (text === null) return description.fail('missing_value', 'product', 'A price needs a product');
   if (marketId === undefined) return null;
@@ -232,6 +262,7 @@ const READERS: Readonly<Record<string, FieldReader>> = {
   specification,
   observes,
   vatCountry,
+  reference,
   ...Object.fromEntries(DIMENSION_FIELDS.map((field) => [field, dimension])),
 };
 
@@ -265,10 +296,22 @@ function checkVat(
   description.fail('invalid_price', 'vatCountry', 'A payable includes no VAT');
 }
 
+/** Only a payable is a percentage of another price. */
+function checkReference(
+  columns: DescribedColumns,
+  known: KnownPrice | null,
+  description: DescriptionChecker,
+): void {
+  const type = known?.price_type ?? columns['price_type'] ?? 'payable';
+  if (type === 'payable' || (columns['payable_reference'] ?? null) === null) return;
+  description.fail('invalid_price', 'reference', 'Only a payable has a reference');
+}
+
 /** An existing price; null stands for a new one. */
 interface KnownPrice {
   readonly market: string;
-  readonly price_type?: unknown;
+  readonly price_type?: 'price' | 'payable';
+  readonly payable_reference?: readonly PayableReference[] | null;
 }
 
 /**
@@ -298,11 +341,12 @@ export function describedColumns(
   const isNewPrice = known === null && slug !== '';
   const stated = isNewPrice ? { ...NO_ATTRIBUTES, ...record.attributes } : record.attributes;
   for (const [column, text] of Object.entries(stated)) {
-    const context = { description, column, market, marketId, reference };
+    const context = { description, column, known, market, marketId, reference };
     Object.assign(columns, READERS[column]?.(text, context));
   }
   if (!known) checkCurrencyAndUnit(columns, description);
   checkVat(columns, description, known?.price_type ?? columns['price_type']);
+  checkReference(columns, known, description);
   return description.failed ? null : columns;
 }
 

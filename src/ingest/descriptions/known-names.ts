@@ -2,6 +2,12 @@ import type { Transaction } from 'kysely';
 import { DIMENSIONS } from '../../catalog/dimensions.ts';
 import type { Database } from '../../db/schema.ts';
 
+/** A price that references of payables may name. */
+export interface ReferencedPrice {
+  readonly code: string;
+  readonly isPayable: boolean;
+}
+
 export type Trx = Transaction<Database>;
 
 export interface ReferenceRow {
@@ -27,6 +33,8 @@ export interface ReferenceData {
   readonly currencies: Map<string, ReferenceRow>;
   /** Also by symbol. */
   readonly units: Lookup<UnitRow>;
+  /** Prices that references of payables may name, by code key. */
+  readonly referenced: Map<string, ReferencedPrice>;
 }
 
 /** Dimension kinds by field: `cellFormat` → `cell-format`. */
@@ -73,6 +81,7 @@ export async function readReference(trx: Trx): Promise<ReferenceData> {
     values: new Map(),
     currencies: new Map(currencies.map(({ id, iso }) => [iso, { id, name: iso }])),
     units: new Map(),
+    referenced: new Map(),
   };
   for (const row of products) {
     addTo(reference.products, row.market_id, [row.match_key, row.uuid], row);

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { columnName } from '../../catalog/dimensions.ts';
 import { matchKey } from '../../catalog/match-key.ts';
+import type { PayableReference } from '../../catalog/payable-reference.ts';
 import type { LoadProblem } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
 import type { PriceRecord } from '../records/source-record.ts';
@@ -14,6 +15,7 @@ import {
   type Trx,
 } from './known-names.ts';
 import { type NewName, newNames, writeNewNames } from './new-names.ts';
+import { addReferenced, referencedPrices, referencesText } from './references.ts';
 
 /*
  * The descriptions of prices in a file: collected while it is read (`descriptions.ts`),
@@ -37,6 +39,7 @@ export const CHANGEABLE: Readonly<Record<string, string>> = {
   assessment_launched_at: 'assessmentLaunchedAt',
   observes: 'observes',
   vat_country: 'vatCountry',
+  payable_reference: 'reference',
   ...Object.fromEntries([...KIND_OF.keys()].map((field) => [columnName(field), field])),
 };
 export const CHANGEABLE_COLUMNS: readonly string[] = Object.keys(CHANGEABLE);
@@ -56,7 +59,11 @@ export const listOf = (columns: readonly string[], table: string | null = null) 
   sql.join(columns.map((column) => sql.ref(table === null ? column : `${table}.${column}`)));
 
 /** A row of `price`, with the slug of its market. */
-type CurrentPrice = Readonly<Record<string, unknown>> & { readonly market: string };
+type CurrentPrice = Readonly<Record<string, unknown>> & {
+  readonly market: string;
+  readonly price_type: 'price' | 'payable';
+  readonly payable_reference: readonly PayableReference[] | null;
+};
 
 /** Reads the existing prices among those described, by code key. */
 async function currentPrices(
@@ -107,20 +114,26 @@ interface Comparison {
 /** A stored value in the notation of a description. */
 function currentOf(current: CurrentPrice, column: string): string | number | null {
   if (column === 'specification') return specificationOf(JSON.stringify(current[column]));
+  if (column === 'payable_reference') return referencesText(current.payable_reference);
   // A price of which nobody stated it has values of a day.
   const missing = column === 'observes' ? 'day' : null;
   return (current[column] as string | number | null | undefined) ?? missing;
 }
 
+/** The attributes that prices of an earlier version lack: column → field. */
+const LATER = { observes: 'observes', payable_reference: 'reference' } as const;
+
 /**
  * The part of a shipped description that completes an existing price. A price that was loaded
- * before the attribute `observes` existed lacks it; everything else may have been edited since.
- * Null if nothing is lacking.
+ * before an attribute existed lacks it; everything else may have been edited since. Null if nothing
+ * is lacking.
  */
 function completionOf(record: PriceRecord, known: CurrentPrice): PriceRecord | null {
-  const { observes } = record.attributes;
-  if (typeof observes !== 'string' || known['observes'] !== null) return null;
-  return { ...record, attributes: { observes } };
+  const lacking = Object.entries(LATER).flatMap(([column, field]) => {
+    const stated = record.attributes[field];
+    return typeof stated === 'string' && known[column] === null ? [[field, stated] as const] : [];
+  });
+  return lacking.length === 0 ? null : { ...record, attributes: Object.fromEntries(lacking) };
 }
 
 /** A column value as readable text; references are given by name. */
@@ -187,6 +200,13 @@ function changesOf(
   return areAllowed ? changes : null;
 }
 
+/** Descriptions with references come after those of the prices that they may name. */
+const inOrder = (prices: Descriptions['prices']) => {
+  const refers = ({ attributes }: PriceRecord): number =>
+    typeof attributes['reference'] === 'string' ? 1 : 0;
+  return [...prices].sort(([, a], [, b]) => refers(a) - refers(b));
+};
+
 /** Compares the descriptions of a file with the database and reports problems. Writes nothing. */
 export async function classifyPrices(
   trx: Trx,
@@ -203,7 +223,10 @@ export async function classifyPrices(
   const rows = newNames(descriptions.others, reference, problems);
   const current = await currentPrices(trx, descriptions.prices.values());
   const comparison = { reference, isPermitted, problems };
-  for (const [number, described] of descriptions.prices) {
+  for (const [key, price] of await referencedPrices(trx, descriptions.prices.values())) {
+    reference.referenced.set(key, price);
+  }
+  for (const [number, described] of inOrder(descriptions.prices)) {
     const known = current.get(matchKey(described.code)) ?? null;
     const isCompletion = known !== null && described.whenPresent === 'keep';
     const record = isCompletion ? completionOf(described, known) : described;
@@ -213,8 +236,10 @@ export async function classifyPrices(
     const changing = columns && known ? changesOf(record, columns, known, allowed) : [];
     if (!columns || !changing) {
       if (problems.latest) failed.set(number, problems.latest);
-    } else if (!known) created.push(record);
-    else if (changing.length > 0) {
+    } else if (!known) {
+      created.push(record);
+      addReferenced(reference.referenced, record);
+    } else if (changing.length > 0) {
       changed.push(record);
       changes.push(...changing);
     }
@@ -234,12 +259,15 @@ function rowsOf(
     const known = current.get(key) ?? null;
     const columns = describedColumns(record, known, reference, problems);
     const stated = columns?.['specification'];
+    const references = columns?.['payable_reference'];
     return {
       ...known,
       ...columns,
       code: known?.['code'] ?? record.code,
       code_key: key,
       specification: typeof stated === 'string' ? JSON.parse(stated) : known?.['specification'],
+      payable_reference:
+        references === undefined ? known?.payable_reference : JSON.parse(references as string),
     };
   });
   return JSON.stringify(rows);
@@ -255,6 +283,11 @@ export async function writePrices(
   await writeNewNames(trx, changes.newNames);
   const reference = await readReference(trx);
   const current = await currentPrices(trx, changes.changed);
+  const written = [...changes.created, ...changes.changed];
+  for (const record of changes.created) addReferenced(reference.referenced, record);
+  for (const [key, price] of await referencedPrices(trx, written)) {
+    reference.referenced.set(key, price);
+  }
   if (changes.created.length > 0) {
     const rows = rowsOf(changes.created, current, reference, problems);
     await sql`

@@ -11,7 +11,12 @@ import { lineBlocks } from '../parsing/lines.ts';
 import type { FileFormat, ReadContext } from '../records/format.ts';
 import { type LoadErrorCode, Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
-import { ATTRIBUTES, POINT_FIELDS, type SourceRecord } from '../records/source-record.ts';
+import {
+  ATTRIBUTES,
+  JSON_ATTRIBUTES,
+  POINT_FIELDS,
+  type SourceRecord,
+} from '../records/source-record.ts';
 
 const PRODUCT_FIELDS = ['market', 'name', 'alias', 'chemicalCode', 'isSustainable'];
 const VALUE_FIELDS = ['dimension', 'name'];
@@ -74,7 +79,7 @@ function priceOf(line: number, object: JsonObject): SourceRecord {
     const value = object.get(name);
     if (value === undefined) continue;
     attributes[name] =
-      name === 'specification' && value !== null ? jsonText(value) : textOf(object, name);
+      JSON_ATTRIBUTES.includes(name) && value !== null ? jsonText(value) : textOf(object, name);
   }
   const code = neededText(object, 'code');
   return { kind: 'price', line, code, attributes, whenPresent: 'compare' };

@@ -81,6 +81,24 @@ function lostReferences(revision: string): Revisions {
     union ${of('dimension_value', sql.join(columns))}`;
 }
 
+/** Later references of payables to prices that the undo removes. */
+const laterReferences = (revision: string): Revisions => sql`
+  select p.revision
+  from price own join price p
+    on p.payable_reference @> jsonb_build_array(jsonb_build_object('code', own.code))
+  where own.id in (select prices_made_in(${revision}::bigint))
+    and p.revision > ${revision}::bigint`;
+
+/** Removals of prices that restored payables refer to. */
+const lostReferenced = (revision: string): Revisions => sql`
+  select r.revision from (
+    select distinct past.id from price_history p
+      cross join lateral jsonb_array_elements(p.payable_reference) as e (entry)
+      join price_history past on past.code = e.entry ->> 'code'
+    where p.revision_to = ${revision}::bigint) as v
+    cross join lateral (${removals('price', sql`v.id`)}) as r
+  where ${isLost('price', sql`v.id`, revision)}`;
+
 /** Revisions that added rows with a name or code that the undo restores. */
 function takenKeys(revision: string): Revisions {
   const of = (table: RowTable, isSame: RawBuilder<unknown>) => sql`
@@ -114,6 +132,7 @@ export async function conflictsOf(trx: Trx, revision: string): Promise<Conflict[
       (${laterValues('series', revision)}) union (${laterValues('fx_rate', revision)})
       union (${laterPrices(revision)}) union (${lostSeries(revision)})
       union (${lostReferences(revision)}) union (${takenKeys(revision)})
+      union (${laterReferences(revision)}) union (${lostReferenced(revision)})
       union (${laterCalendars(revision)}))
     select b.id as batch, revision_text(r.number) as revision,
       coalesce(b.format || ' ' || b.file_name, r.reason) as what

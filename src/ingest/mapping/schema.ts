@@ -288,6 +288,17 @@ const specification = Type.Array(
   { maxItems: 100, description: 'a list of names and values' },
 );
 
+const reference = closed(
+  {
+    code,
+    side: maybe(word(['mid', 'low', 'high'], 'the side of that price')),
+    statistic: maybe(word(['session', 'month-average'], 'the value of that price')),
+    element: text('an element such as Ni', 16),
+    validFrom: day,
+  },
+  'the price that a payable is a percentage of',
+);
+
 /** A price description, with the members of an NDJSON price record. */
 const price = Type.Unsafe<{ code: string } & Readonly<Record<string, unknown>>>(
   closed(
@@ -295,6 +306,11 @@ const price = Type.Unsafe<{ code: string } & Readonly<Record<string, unknown>>>(
       code,
       ...Object.fromEntries(ATTRIBUTES.map((name) => [name, maybe(attribute)])),
       specification: maybe(specification),
+      reference: maybe(
+        Type.Union([reference, list(reference, 'all references of a payable', 1)], {
+          description: 'a reference, or a list of all of them',
+        }),
+      ),
     },
     'the description of a price',
   ),

@@ -7,11 +7,12 @@ import { isZip } from '../parsing/zip.ts';
 import type { FileFormat, RatePublisher, ReadContext } from '../records/format.ts';
 import { Refusal } from '../records/load-error.ts';
 import type { Problems } from '../records/problems.ts';
-import type {
-  Attributes,
-  PointRecord,
-  RateRecord,
-  SourceRecord,
+import {
+  type Attributes,
+  JSON_ATTRIBUTES,
+  type PointRecord,
+  type RateRecord,
+  type SourceRecord,
 } from '../records/source-record.ts';
 import { DayReader, Fault, isEmpty, plainText, shownText, type TableRow } from './fields.ts';
 import { mappingOf, type TableMapping } from './mapping.ts';
@@ -177,10 +178,12 @@ class TableReader {
 }
 
 /** The attributes of a price in a mapping, by their names in an answer. */
-function attributesOf({ code: _, specification, ...attributes }: PriceEntry): Attributes {
-  const texts = attributes as Attributes;
-  if (specification === undefined) return texts;
-  return { ...texts, specification: JSON.stringify(specification) };
+function attributesOf({ code: _, ...attributes }: PriceEntry): Attributes {
+  const textOf = (name: string, value: unknown) =>
+    JSON_ATTRIBUTES.includes(name) ? JSON.stringify(value) : (value as string | null);
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, textOf(name, value)]),
+  );
 }
 
 type PriceEntry = NonNullable<Mapping['prices']>[number];

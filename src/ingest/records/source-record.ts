@@ -128,6 +128,9 @@ export const DIMENSION_FIELDS: readonly string[] = Object.values(DIMENSIONS).map
   (each) => each.field,
 );
 
+/** Attributes whose text is JSON. */
+export const JSON_ATTRIBUTES: readonly string[] = ['specification', 'reference'];
+
 /** Attributes that a file may state for a price besides its code, by their names in an answer. */
 export const ATTRIBUTES: readonly string[] = [
   'market',
@@ -143,6 +146,7 @@ export const ATTRIBUTES: readonly string[] = [
   'specification',
   'observes',
   'vatCountry',
+  'reference',
   ...DIMENSION_FIELDS,
 ];
 

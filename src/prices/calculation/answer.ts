@@ -69,27 +69,47 @@ export async function calculationAt(
   plan: CalculationPlan,
   data: CalculationData,
 ): Promise<CalculationAnswer> {
-  const prepared = await preparedInputs(readers, plan, data);
-  const context = { plan, ...checkedUnits(plan, prepared.units, data.references) };
-  const inputs = await prepared.read();
-  checkSessions(inputs, plan.anchors);
+  const parts = await Promise.all(
+    data.plans.map(async (each) => {
+      const prepared = await preparedInputs(readers, each, data);
+      const context = { plan: each, ...checkedUnits(each, prepared.units, data.references) };
+      const { warnings } = prepared;
+      return { context, warnings, inputs: await prepared.read(), anchors: each.anchors };
+    }),
+  );
+  checkSessions(parts);
   const results: CalculationResult[] = [];
   const slice = new Slice();
-  for (const anchor of plan.anchors) {
-    if (slice.isOver) await slice.yieldIfOver();
-    results.push(resultAt(context, inputs, anchor));
+  for (const { context, inputs, anchors } of parts) {
+    for (const anchor of anchors) {
+      if (slice.isOver) await slice.yieldIfOver();
+      results.push(resultAt(context, inputs, anchor));
+    }
   }
   const { committedAt } = data.data;
-  const { warnings } = prepared;
+  const warnings = distinct(parts.flatMap((each) => each.warnings));
   const metadata = { revision: revisionText(data.data), asOf: committedAt, warnings };
-  return { metadata, plan, names: inputs.map(({ name }) => name), results };
+  const names = parts[0]?.inputs.map(({ name }) => name) ?? [];
+  return { metadata, plan, names, results };
 }
+
+/** Warnings without those that another part of the anchors has too. */
+const distinct = (warnings: readonly Warning[]): readonly Warning[] => [
+  ...new Map(warnings.map((each) => [JSON.stringify(each), each])).values(),
+];
 
 /** The violation of a formula, or the error itself. */
 function formulaProblem(error: unknown, anchor: number | null): unknown {
   if (!(error instanceof FormulaError)) return error;
   const at = anchor === null ? '' : `; the anchor is ${dayText(anchor)}`;
   return brokenRules([{ pointer: '/formula', code: error.code, detail: `${error.message}${at}` }]);
+}
+
+/** The violation of references in different units, or the error itself. */
+function unitsProblem(error: unknown): unknown {
+  if (!(error instanceof FormulaError)) return error;
+  const detail = `${error.message}; unitOfMeasure and currency convert the references`;
+  return brokenRules([{ pointer: '/unitOfMeasure', code: error.code, detail }]);
 }
 
 /** Checks the units of a formula, and that of its result. */
@@ -105,7 +125,7 @@ function checkedUnits(
   try {
     found = unitsOf(plan.formula.node, inputs);
   } catch (error) {
-    throw formulaProblem(error, null);
+    throw plan.references === null ? formulaProblem(error, null) : unitsProblem(error);
   }
   if (wanted !== null && !isSameUnit(wanted, found.unit)) {
     const detail = `The formula gives ${unitText(found.unit)}, not ${unitText(wanted)}`;
@@ -115,10 +135,16 @@ function checkedUnits(
 }
 
 /** Rejects a request for too many sessions. */
-function checkSessions(inputs: readonly ReadyInput[], anchors: CalculationPlan['anchors']): void {
+function checkSessions(
+  parts: readonly Readonly<
+    Record<'inputs', readonly ReadyInput[]> & Pick<CalculationPlan, 'anchors'>
+  >[],
+): void {
   let sessions = 0;
-  for (const { countAt } of inputs) {
-    for (const anchor of anchors) sessions += countAt(anchor);
+  for (const { inputs, anchors } of parts) {
+    for (const { countAt } of inputs) {
+      for (const anchor of anchors) sessions += countAt(anchor);
+    }
   }
   if (sessions <= SESSIONS_MAX) return;
   const detail =

@@ -4,6 +4,7 @@ import type { SelectedPrice } from '../market/query.ts';
 import type { RateSource } from '../market/rates.ts';
 import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
+import type { CalculationPlan } from './plan.ts';
 
 /** A market that is open for a calculation, at one revision. */
 export interface OpenMarket {
@@ -16,6 +17,8 @@ export interface OpenMarket {
 
 /** All that a calculation reads, at one revision. */
 export interface CalculationData {
+  /** The plan with the inputs of references, for each run of anchors with the same ones. */
+  readonly plans: readonly CalculationPlan[];
   readonly markets: readonly OpenMarket[];
   readonly references: References;
   /** The newest revision of all scopes that are read. */

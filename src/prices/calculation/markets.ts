@@ -1,5 +1,11 @@
 import { type Kysely, sql } from 'kysely';
-import { type Market, type MarketSlug, marketOf, marketOfPrefix } from '../../catalog/markets.ts';
+import {
+  MARKETS,
+  type Market,
+  type MarketSlug,
+  marketOf,
+  marketOfPrefix,
+} from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import type { Database } from '../../db/schema.ts';
 
@@ -17,12 +23,14 @@ interface CodeMarkets {
  * Finds the market of each code among those that the principal can read. Only the form of a code
  * decides whether it is of a closed market, so that nothing shows which codes a closed market has.
  * @param isElsewhere the keys of codes that the market of their prefix turned out not to have
+ * @param isReference the keys of codes that a readable payable names: their market is no secret
  */
 export async function codeMarkets(
   lazyDb: () => Kysely<Database>,
   codes: readonly string[],
   readable: readonly MarketSlug[],
   isElsewhere: ReadonlySet<string>,
+  isReference: ReadonlySet<string>,
 ): Promise<CodeMarkets> {
   const known = new Map<string, Market>();
   for (const code of codes) {
@@ -34,14 +42,18 @@ export async function codeMarkets(
   if (rest.length === 0) return { known, closed: [], unknown: [] };
   const found = await storedMarkets(lazyDb(), rest.map(codeKey), readable);
   const missing = rest.filter((code) => !found.has(codeKey(code)));
-  const closed = missing.flatMap((code) => {
-    const market = marketOfPrefix(code);
-    return market === undefined || readable.includes(market.slug) ? [] : [market];
-  });
+  const named = missing.map(codeKey).filter((key) => isReference.has(key));
+  const slugs = MARKETS.map(({ slug }) => slug);
+  const marketOfReference =
+    named.length === 0 ? new Map() : await storedMarkets(lazyDb(), named, slugs);
+  const closedOf = (code: string): Market | undefined => {
+    const market = marketOfReference.get(codeKey(code)) ?? marketOfPrefix(code);
+    return market === undefined || readable.includes(market.slug) ? undefined : market;
+  };
   return {
     known: new Map([...known, ...found]),
-    closed: [...new Set(closed)],
-    unknown: missing.filter((code) => !closed.includes(marketOfPrefix(code) as Market)),
+    closed: [...new Set(missing.flatMap((code) => closedOf(code) ?? []))],
+    unknown: missing.filter((code) => closedOf(code) === undefined),
   };
 }
 

@@ -20,8 +20,10 @@ import {
   CALCULATION_FORMS,
   INPUTS_MAX,
   NumberInput as NumberSchema,
+  PAYABLES_MAX,
   PriceInput as PriceSchema,
   RateInput as RateSchema,
+  ValuedPayable,
 } from '../../contract/schemas/calculations.ts';
 import { escapePointer } from '../../contract/schemas/problem.ts';
 import type { ValueName } from '../../conversion/columns.ts';
@@ -36,6 +38,7 @@ import { brokenOptions, optionsOf, type RequestedRevision } from '../plan/option
  *   plan.ts          a validated request (this file)
  *   markets.ts       the market of each code
  *   basis.ts         the molar masses of the short form `convertBasis`
+ *   payables.ts      the references of the short form `payables`
  *   data.ts          what is read, at one revision
  *   ready.ts         the inputs: their prices, units and conversions
  *   price-input.ts   the sessions of a price over a period, and its value
@@ -120,6 +123,14 @@ interface PlannedFormula {
   readonly node: Formula;
 }
 
+/** The inputs of the references of payables, but for their codes and sides. */
+export interface PlannedReferences extends Pick<PriceInput, 'missing' | 'maxDays'> {
+  /** Null for the period of the payables. */
+  readonly period: PlannedPeriod | null;
+  readonly currency: string | null;
+  readonly unitOfMeasure: string | null;
+}
+
 /** A validated calculation. Only checks against the data can still reject it. */
 export interface CalculationPlan {
   readonly formula: PlannedFormula;
@@ -127,6 +138,8 @@ export interface CalculationPlan {
   readonly inputs: readonly CalculationInput[];
   /** The basis of `convertBasis`; null in the other forms. */
   readonly basis: string | null;
+  /** The references that `payables` adds; null in the other forms. */
+  readonly references: PlannedReferences | null;
   /** Day numbers; null for the one result of a request without an anchor. */
   readonly anchors: readonly (number | null)[];
   readonly unit: string | null;
@@ -141,12 +154,14 @@ const CHECKS = {
   inputs: objectCheckOf(CALCULATION_FORMS.inputs),
   average: objectCheckOf(CALCULATION_FORMS.average),
   convertBasis: objectCheckOf(CALCULATION_FORMS.convertBasis),
+  payables: objectCheckOf(CALCULATION_FORMS.payables),
 } as const;
 
 const checkPrice = objectCheckOf(PriceSchema);
 const checkRate = objectCheckOf(RateSchema);
 const checkNumber = objectCheckOf(NumberSchema);
 const checkAnchors = objectCheckOf(Anchors);
+const checkPayable = objectCheckOf(ValuedPayable);
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -162,16 +177,13 @@ export function calculationPlan(sent: unknown, found: readonly Violation[] = [])
     broken.add('', 'wrong_type', 'Must be an object');
     throw brokenRules(broken.found);
   }
-  if (sent['payables'] !== undefined) {
-    broken.add('/payables', 'unknown_field', PAYABLES_DETAIL);
-    throw brokenRules(broken.found);
-  }
   const body = withoutNulls(sent);
   const form = formOf(body);
   broken.check(CHECKS[form], body, '');
   broken.throwAny();
-  const parts = form === 'inputs' ? sentInputs(body, broken) : shortForm(body, form);
-  const inputs = parts.inputs.flatMap((each) => plannedInput(each, broken) ?? []);
+  const parts = sentParts(form, body, broken);
+  const planned = parts.inputs.flatMap((each) => plannedInput(each, broken) ?? []);
+  const inputs = form === 'payables' ? planned.map((each) => withMissing(each, body)) : planned;
   const formula = plannedFormula(parts, broken);
   const [result, options] = [membersIn(body, 'result'), membersIn(body, 'options')];
   broken.found.push(...brokenOptions({ ...options, includeSeries: true }, new Set()));
@@ -179,6 +191,7 @@ export function calculationPlan(sent: unknown, found: readonly Violation[] = [])
     formula: formula ?? { text: '', node: NOTHING },
     inputs,
     basis: parts.basis,
+    references: form === 'payables' ? plannedReferences(body, broken) : null,
     anchors: anchorsOf(body['anchor'], broken),
     unit: textIn(result, 'unit'),
     rounding: resultRounding(result, broken),
@@ -195,7 +208,9 @@ export function calculationPlan(sent: unknown, found: readonly Violation[] = [])
 class Violations {
   readonly found: Violation[] = [];
 
+  /** Inputs of a short form share members: one violation is enough. */
   add(pointer: string, code: Violation['code'], detail: string): void {
+    if (this.found.some((each) => each.pointer === pointer && each.detail === detail)) return;
     this.found.push({ pointer, code, detail });
   }
 
@@ -260,6 +275,82 @@ function shortForm(body: Members, form: 'average' | 'convertBasis'): SentCalcula
     names: new Set([SHORT_NAME, ...(isAverage ? [] : BASIS_INPUTS)]),
     basis: isAverage ? null : String(body['convertBasis']),
   };
+}
+
+/** The names of the inputs of a payable of `payables`, by its place from 1. */
+export const payableNames = (place: number) => ({
+  payable: `payable${place}`,
+  reference: `reference${place}`,
+  content: `content${place}`,
+});
+
+const CONTENT = /^\d+(\.\d+)?$/;
+const CONTENT_DETAIL = 'Must be a percentage as a text, such as "18"';
+
+/** The short form `payables`: payable × reference × content, summed. */
+function payablesForm(body: Members, broken: Violations): SentCalculation {
+  const sent = Array.isArray(body['payables']) ? (body['payables'] as unknown[]) : [];
+  if (sent.length === 0 || sent.length > PAYABLES_MAX) {
+    const code = sent.length === 0 ? 'too_few_items' : 'too_many_items';
+    broken.add('/payables', code, `Must have 1 to ${PAYABLES_MAX} payables`);
+  }
+  const terms: string[] = [];
+  const names = new Set<string>();
+  const inputs = sent.slice(0, PAYABLES_MAX).flatMap((each, index): SentInput[] => {
+    const pointer = `/payables/${index}`;
+    if (!broken.check(checkPayable, each, pointer)) return [];
+    const { content, ...members } = each as Members;
+    if (content !== undefined && !CONTENT.test(String(content))) {
+      broken.add(`${pointer}/content`, 'invalid_format', CONTENT_DETAIL);
+      return [];
+    }
+    const named = payableNames(index + 1);
+    const of =
+      content === undefined ? ['payable', 'reference'] : ['payable', 'reference', 'content'];
+    const used = of.map((kind) => named[kind as keyof typeof named]);
+    terms.push(used.join(' * '));
+    for (const name of used) names.add(name);
+    const price = { ...members, period: body['period'] };
+    const payable = { name: named.payable, members: price, codePointer: `${pointer}/code` };
+    const number = { name: named.content, members: { value: content, unit: '%' }, codePointer: '' };
+    const sent = content === undefined ? [payable] : [payable, number];
+    return sent.map((input) => ({ ...input, pointer: '' }));
+  });
+  const isWhole = terms.length > 0 && terms.length === sent.length;
+  return isWhole
+    ? { formula: terms.join(' + '), inputs, names, basis: null }
+    : { formula: null, inputs, names: new Set(), basis: null };
+}
+
+const missingIn = (body: Members): MissingPolicy =>
+  (body['missing'] as MissingPolicy | undefined) ?? 'refuse';
+
+/** A period of sessions has no substitutes: it counts the published ones. */
+export const missingOf = (missing: MissingPolicy, { kind }: Period): MissingPolicy =>
+  kind === 'sessions' && missing !== 'refuse' ? 'skip' : missing;
+
+/** An input with the policy that all inputs of `payables` share. */
+function withMissing(input: CalculationInput, body: Members): CalculationInput {
+  if (input.kind !== 'price') return input;
+  const maxDays = (body['maxDays'] as number | undefined) ?? SUBSTITUTE_DAYS;
+  return { ...input, missing: missingOf(missingIn(body), input.period), maxDays };
+}
+
+function plannedReferences(body: Members, broken: Violations): PlannedReferences {
+  const text = textIn(body, 'referencePeriod');
+  const period = text === null ? null : broken.parsed('/referencePeriod', () => parsePeriod(text));
+  return {
+    period: text === null || period === null ? null : { text, period },
+    missing: missingIn(body),
+    maxDays: (body['maxDays'] as number | undefined) ?? SUBSTITUTE_DAYS,
+    currency: textIn(body, 'currency'),
+    unitOfMeasure: textIn(body, 'unitOfMeasure'),
+  };
+}
+
+function sentParts(form: keyof typeof CHECKS, body: Members, broken: Violations): SentCalculation {
+  if (form === 'inputs') return sentInputs(body, broken);
+  return form === 'payables' ? payablesForm(body, broken) : shortForm(body, form);
 }
 
 const NAME_FORM =
@@ -451,8 +542,12 @@ function anchorsOf(sent: unknown, broken: Violations): readonly (number | null)[
 /** Relative periods count from an anchor; "today" is never assumed. */
 function checkAnchor(plan: CalculationPlan, broken: Violations): void {
   if (plan.anchors[0] !== null || plan.anchors.length !== 1) return;
-  const relative = plan.inputs.find((each) => each.kind !== 'number' && isRelative(each.period));
-  if (relative === undefined || relative.kind === 'number') return;
+  const periods: readonly PlannedPeriod[] = [
+    ...plan.inputs.filter((each) => each.kind !== 'number'),
+    ...(plan.references?.period ? [plan.references.period] : []),
+  ];
+  const relative = periods.find(({ period }) => isRelative(period));
+  if (relative === undefined) return;
   const detail =
     `The period ${relative.text} counts from an anchor; add the day of the invoice, the bill of ` +
     'lading or another event';
@@ -491,14 +586,11 @@ function plannedFormula(sent: SentCalculation, broken: Violations): PlannedFormu
   return { text, node };
 }
 
-const PAYABLES_DETAIL =
-  'payables needs the references of payables, which this service does not have; name the ' +
-  'reference as an input: payable * reference * content';
-
 /** The form of a request, by the member that only this form has. */
 function formOf(body: Members): keyof typeof CHECKS {
   if (body['inputs'] !== undefined) return 'inputs';
   if (body['average'] !== undefined) return 'average';
+  if (body['payables'] !== undefined) return 'payables';
   return body['convertBasis'] === undefined ? 'inputs' : 'convertBasis';
 }
 

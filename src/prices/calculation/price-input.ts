@@ -68,6 +68,31 @@ export function priceRange(
   return { days: { first: -Infinity, last }, last: isOne ? count - offset : null };
 }
 
+/**
+ * The first and last session published in the period of an input; null without any.
+ * @param days the days of the points of `priceRange`
+ */
+export function sessionDays(
+  { period }: PriceInput,
+  anchor: number | null,
+  days: ArrayLike<number>,
+): Days | null {
+  const { from, to } = sessionsIn(period, anchor, days);
+  const [first, last] = [days[from], days[to - 1]];
+  return to > from && first !== undefined && last !== undefined ? { first, last } : null;
+}
+
+/** The indexes of the sessions published in a period. */
+function sessionsIn(
+  period: PriceInput['period'],
+  anchor: number | null,
+  days: ArrayLike<number>,
+): SessionIndexes {
+  if (period.kind === 'sessions') return sessionsOfPeriod(period, anchor ?? ANY_DAY, days);
+  const { first, last } = daysOfPeriod(period, anchor ?? ANY_DAY);
+  return { from: countUpTo(days, first - 1), to: countUpTo(days, last), before: 0, after: 0 };
+}
+
 /** A session that is used; `substituteFor` is the due day without one that it stands for. */
 interface UsedSession {
   readonly index: number;
@@ -161,17 +186,13 @@ export class PriceSessions {
 
   /** The sessions published in the period. */
   #span(anchor: number | null): SessionIndexes & { readonly days: Days | null } {
-    const { period } = this.prepared.input;
+    const { input } = this.prepared;
     const { day } = this.#observations.columns;
-    if (period.kind === 'sessions') {
-      const found = sessionsOfPeriod(period, anchor ?? ANY_DAY, day);
-      const [first, last] = [day[found.from], day[found.to - 1]];
-      const isAny = found.to > found.from && first !== undefined && last !== undefined;
-      return { ...found, days: isAny ? { first, last } : null };
-    }
-    const days = daysOfPeriod(period, anchor ?? ANY_DAY);
-    const [from, to] = [countUpTo(day, days.first - 1), countUpTo(day, days.last)];
-    return { from, to, before: 0, after: 0, days };
+    const days =
+      input.period.kind === 'sessions'
+        ? sessionDays(input, anchor, day)
+        : daysOfPeriod(input.period, anchor ?? ANY_DAY);
+    return { ...sessionsIn(input.period, anchor, day), days };
   }
 
   /** The days on which sessions of the period may be due. */

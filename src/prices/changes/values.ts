@@ -119,11 +119,12 @@ const ATTRIBUTES = sql.join(
   [
     ...['id', 'code', 'price_type', 'currency_id', 'unit_id', 'product_id', 'name', 'short_name'],
     ...['specification', 'assessment_launched_at', 'price_category_id', 'frequency_id'],
+    'payable_reference',
     ...Object.values(DIMENSIONS).map(({ field }) => columnName(field)),
     'vat_country',
   ]
     .map<RawBuilder<unknown>>((column) => sql.ref(column))
-    // The same default as in `price_at_3`.
+    // The same default as in `price_at_4`.
     .concat(sql`coalesce(observes, 'day') as observes`),
 );
 

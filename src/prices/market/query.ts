@@ -2,6 +2,7 @@ import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Observes } from '../../catalog/analytics.ts';
 import { columnName, DIMENSIONS, type FilterName } from '../../catalog/dimensions.ts';
 import { codeKey } from '../../catalog/match-key.ts';
+import type { PayableReference } from '../../catalog/payable-reference.ts';
 import { numberIn, requireCommit } from '../../db/revisions.ts';
 import type { Database, PriceDimensions, SpecificationEntry } from '../../db/schema.ts';
 import type { ListFilter, Plan } from '../plan/plan.ts';
@@ -62,6 +63,8 @@ export interface PriceAttributes extends PriceDimensions {
   readonly observes: Observes;
   /** ISO 3166 code of the country whose VAT the values include; null if not known to. */
   readonly vat_country: string | null;
+  /** In the order of their first days; null if unknown, and for prices. */
+  readonly payable_reference: readonly PayableReference[] | null;
 }
 
 /** A price at a revision, with the date and publication of its latest point. */
@@ -72,7 +75,7 @@ export interface SelectedPrice extends PriceAttributes {
 
 /** The prices of a market at a revision, aliased `p`; see `requireCommit`. */
 export const marketPrices = (slug: string, revision: string): RawBuilder<SelectedPrice> =>
-  sql<SelectedPrice>`(select price.* from price_at_3(${numberIn(revision)}) as price
+  sql<SelectedPrice>`(select price.* from price_at_4(${numberIn(revision)}) as price
     where price.market_id = (select id from market where slug = ${slug})
       and ${requireCommit(revision)})`;
 

@@ -82,7 +82,7 @@ async function marketsOf(
   const keys = missing.map(({ value }) => codeKey(value));
   const { rows } = await sql<{ key: string; slug: MarketSlug }>`
     select p.code_key as key, market.slug
-    from price_at_3(${numberIn(revision)}) as p join market on market.id = p.market_id
+    from price_at_4(${numberIn(revision)}) as p join market on market.id = p.market_id
     where p.code_key = any(${keys}::text[]) and ${requireCommit(revision)}`.execute(db);
   return new Map(rows.map(({ key, slug }) => [key, slug]));
 }

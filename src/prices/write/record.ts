@@ -1,5 +1,6 @@
 import { columnName } from '../../catalog/dimensions.ts';
 import { MARKETS, type Market } from '../../catalog/markets.ts';
+import type { PayableReference } from '../../catalog/payable-reference.ts';
 import { dimensionFields } from '../../contract/schemas/formats.ts';
 import { instantOf } from '../../db/instant.ts';
 import type { PriceAttributes, SelectedPrice } from '../market/query.ts';
@@ -43,6 +44,21 @@ export function currencyAndUnitOf(
   };
 }
 
+/** The members of a reference in the order of the contract, which jsonb does not preserve. */
+const referenceMembers = ({ code, side, statistic, element, validFrom }: PayableReference) => ({
+  code,
+  side,
+  statistic,
+  element,
+  validFrom,
+});
+
+/** The latest reference of a payable with those before it, the newest first. */
+function referenceOf(references: readonly PayableReference[] | null) {
+  const [latest, ...earlier] = (references ?? []).map(referenceMembers).reverse();
+  return latest === undefined ? null : { ...latest, earlier };
+}
+
 /** The members of a record that depend neither on its points nor on its code. */
 export function attributesOf(
   market: Market,
@@ -70,6 +86,7 @@ export function attributesOf(
     priceType: known(references.priceTypes, price.price_type, 'price type'),
     observes: price.observes,
     vatCountry: price.vat_country,
+    reference: referenceOf(price.payable_reference),
   };
 }
 

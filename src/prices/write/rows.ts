@@ -69,6 +69,17 @@ function summaryValues(summary: Summary | null): Record<string, SharedValue> {
   return values;
 }
 
+type Reference = ReturnType<typeof membersOf>['reference'];
+
+/** The latest reference of a payable, by column. */
+const referenceValues = (reference: Reference): Record<string, SharedValue> => ({
+  referenceCode: reference?.code ?? null,
+  referenceSide: reference?.side ?? null,
+  referenceStatistic: reference?.statistic ?? null,
+  referenceElement: reference?.element ?? null,
+  referenceValidFrom: reference?.validFrom ?? null,
+});
+
 /** The values of a record that all of its rows share, by column. */
 export function sharedValues(
   context: RenderContext,
@@ -94,6 +105,7 @@ export function sharedValues(
     nextExpectedAt: members.nextExpectedAt,
     observes: members.observes,
     vatCountry: members.vatCountry,
+    ...referenceValues(members.reference),
     ...receiptValues(receipt),
     ...summaryValues(summary),
   };

@@ -47,6 +47,7 @@ const KINDS: Readonly<Record<string, TableColumnKind>> = {
   lastAssessedAt: 'day',
   latestPublishedAt: 'instant',
   nextExpectedAt: 'instant',
+  referenceValidFrom: 'day',
   latestDate: 'day',
   latestMid: 'decimal',
   previousDate: 'day',

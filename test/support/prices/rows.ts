@@ -56,6 +56,11 @@ const aboutOf = (record: ExactRecord) => ({
   nextExpectedAt: record.nextExpectedAt,
   observes: record.observes,
   vatCountry: record.vatCountry,
+  referenceCode: record.reference && safe(record.reference.code),
+  referenceSide: record.reference?.side,
+  referenceStatistic: record.reference?.statistic,
+  referenceElement: record.reference?.element,
+  referenceValidFrom: record.reference?.validFrom,
 });
 
 const conversionOf = ({ conversion }: ExactRecord) => ({

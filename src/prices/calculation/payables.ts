@@ -1,0 +1,163 @@
+import { daysOfPeriod } from '../../calculation/period.ts';
+import { codeKey } from '../../catalog/match-key.ts';
+import { type PayableReference, referenceOn } from '../../catalog/payable-reference.ts';
+import { brokenRules, type Violation } from '../../errors.ts';
+import { dayText } from '../../std/days.ts';
+import type { SelectedPrice } from '../market/query.ts';
+import type { OpenMarket } from './data.ts';
+import {
+  type CalculationInput,
+  type CalculationPlan,
+  missingOf,
+  type PlannedReferences,
+  type PriceInput,
+  payableNames,
+} from './plan.ts';
+import { priceRange, sessionDays } from './price-input.ts';
+
+/*
+ * `payables`: the input of each reference, which is known when the payable is read. A figure uses
+ * the reference of the day of its payable, so anchors before and after a change have other inputs.
+ */
+
+/** A payable of the short form, with its stored references. */
+interface FoundPayable {
+  readonly input: PriceInput;
+  readonly price: SelectedPrice;
+  /** The days of the sessions that its range has, ascending. */
+  readonly days: ArrayLike<number>;
+}
+
+/**
+ * The plan of `payables` with the inputs of its references: one for all anchors, or one for each run
+ * of anchors with the same references. Any other plan is returned as it is.
+ * @param markets those of the payables, at the revision of the request
+ * @throws Problem `validation_failed` for a payable without a reference
+ */
+export async function referencedPlans(
+  plan: CalculationPlan,
+  markets: readonly OpenMarket[],
+): Promise<readonly CalculationPlan[]> {
+  const { references, anchors } = plan;
+  if (references === null) return [plan];
+  const broken: Violation[] = [];
+  const payables = await foundPayables(plan, markets, broken);
+  const plans: { key: string; plan: CalculationPlan; anchors: (number | null)[] }[] = [];
+  for (const anchor of anchors) {
+    const found = payables.map((each) => referenceAt(each, anchor, broken));
+    const key = JSON.stringify(found);
+    const run = plans.at(-1);
+    if (run?.key === key) run.anchors.push(anchor);
+    else plans.push({ key, plan: withReferences(plan, references, found), anchors: [anchor] });
+  }
+  if (broken.length > 0) throw brokenRules(broken);
+  return plans.map((each) => ({ ...each.plan, anchors: each.anchors }));
+}
+
+/** Finds the payables, and reads the days of their sessions. */
+async function foundPayables(
+  plan: CalculationPlan,
+  markets: readonly OpenMarket[],
+  broken: Violation[],
+): Promise<readonly FoundPayable[]> {
+  const found = plan.inputs.flatMap((input) => {
+    if (input.kind !== 'price') return [];
+    const open = markets.find(({ prices }) => prices.has(codeKey(input.code)));
+    const price = open?.prices.get(codeKey(input.code));
+    if (open === undefined || price === undefined) throw new Error(`no market has ${input.code}`);
+    if (price.price_type !== 'payable') {
+      const detail = `${price.code} is a price, not a payable; name it as an input of a formula`;
+      broken.push({ pointer: input.codePointer, code: 'reference_unknown', detail });
+    } else if (price.payable_reference === null) {
+      broken.push(unknownReference(input, `No reference of ${price.code} is known`));
+    } else return [{ input, price, open }];
+    return [];
+  });
+  if (broken.length > 0) throw brokenRules(broken);
+  return Promise.all(
+    found.map(async ({ input, price, open }) => {
+      const read = await open.reader.series([price.id], priceRange(input, plan.anchors));
+      return { input, price, days: read.get(price.id)?.day ?? [] };
+    }),
+  );
+}
+
+const unknownReference = ({ codePointer: pointer }: PriceInput, why: string): Violation => ({
+  pointer,
+  code: 'reference_unknown',
+  detail: `${why}; name the reference as an input: payable * reference * content`,
+});
+
+/** The reference in force on the days of the payable that an anchor uses. */
+function referenceAt(
+  { input, price, days }: FoundPayable,
+  anchor: number | null,
+  broken: Violation[],
+): PayableReference | null {
+  const used = sessionDays(input, anchor, days) ?? spanOf(input, anchor);
+  const [first, last] = [used.first, used.last].map((day) =>
+    referenceOn(price.payable_reference, dayText(day)),
+  );
+  if (first === last) {
+    const detail = `No reference of ${price.code} is known on ${dayText(used.last)}`;
+    if (!last) broken.push(unknownReference(input, detail));
+    return last ?? null;
+  }
+  const detail =
+    `The reference of ${price.code} changes on ${last?.validFrom}, within ${input.text}; ` +
+    'ask for the periods before and after that day';
+  broken.push({ pointer: '/period', code: 'reference_unknown', detail });
+  return null;
+}
+
+/** The days of a period without a session: that of the anchor for a period of sessions. */
+function spanOf({ period }: PriceInput, anchor: number | null) {
+  if (period.kind === 'sessions') return { first: anchor ?? 0, last: anchor ?? 0 };
+  return daysOfPeriod(period, anchor ?? 0);
+}
+
+/** The plan with the inputs of references, each beside that of its payable. */
+function withReferences(
+  plan: CalculationPlan,
+  shared: PlannedReferences,
+  references: readonly (PayableReference | null)[],
+): CalculationPlan {
+  const elements = new Map<string, string>();
+  const inputs: CalculationInput[] = [];
+  for (const input of plan.inputs) {
+    if (input.kind === 'number') {
+      inputs.push({ ...input, note: elements.get(input.name) ?? null });
+      continue;
+    }
+    inputs.push(input);
+    const place = elements.size + 1;
+    const reference = references[place - 1];
+    const names = payableNames(place);
+    elements.set(names.content, reference?.element ?? '');
+    if (input.kind !== 'price' || !reference) continue;
+    inputs.push(referenceInput(names.reference, input, shared, reference));
+  }
+  return { ...plan, inputs };
+}
+
+/** The input of a reference. @throws Problem for an average of a month without a period */
+function referenceInput(
+  name: string,
+  payable: PriceInput,
+  shared: PlannedReferences,
+  { code, side, statistic }: PayableReference,
+): PriceInput {
+  if (shared.period === null && statistic === 'month-average') {
+    const detail = `The reference of ${payable.code} is the average of a month; add referencePeriod, such as M-1`;
+    throw brokenRules([{ pointer: '/referencePeriod', code: 'invalid_format', detail }]);
+  }
+  const { text, period } = shared.period ?? payable;
+  return {
+    ...payable,
+    ...{ name, code, side, text, period },
+    missing: missingOf(shared.missing, period),
+    maxDays: shared.maxDays,
+    currency: shared.currency,
+    unitOfMeasure: shared.unitOfMeasure,
+  };
+}
