@@ -53,6 +53,23 @@ class Currency(TypedDict):
     symbol: str
 
 
+class PayableReferenceEarlierItem(TypedDict):
+    code: str
+    side: str
+    statistic: str
+    element: str
+    validFrom: str
+
+
+class PayableReference(TypedDict):
+    code: str
+    side: str
+    statistic: str
+    element: str
+    validFrom: str
+    earlier: list[PayableReferenceEarlierItem]
+
+
 class ConversionFrom(TypedDict):
     """Currency and unit of the price"""
     currency: Optional[str]
@@ -175,6 +192,7 @@ class _PriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -216,6 +234,7 @@ class _LithiumPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -247,6 +266,7 @@ class _ManganesePriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -279,6 +299,7 @@ class _LithiumIonBatteryPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -309,6 +330,7 @@ class _CobaltPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -340,6 +362,7 @@ class _AnodesPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -370,6 +393,7 @@ class _CathodesPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -400,6 +424,7 @@ class _ElectrolytePriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -431,6 +456,7 @@ class _NaturalGraphitePriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -461,6 +487,7 @@ class _RareEarthsPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -492,6 +519,7 @@ class _SyntheticGraphitePriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -523,6 +551,7 @@ class _RecyclingPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -554,6 +583,7 @@ class _NickelPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -583,6 +613,7 @@ class _AluminiumPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -612,6 +643,7 @@ class _BindersAndAdditivesPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -641,6 +673,7 @@ class _PrecursorPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -670,6 +703,7 @@ class _SolventPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -699,6 +733,7 @@ class _CopperPriceRecord(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
     series: list[Point]
 
 
@@ -767,6 +802,7 @@ class _SearchResult(TypedDict):
     unitOfMeasure: UnitOfMeasure
     currency: Optional[Currency]
     priceType: Reference
+    reference: Optional[PayableReference]
 
 
 class SearchResult(_SearchResult, total=False):
@@ -899,6 +935,7 @@ class _PriceState(TypedDict):
     priceType: Reference
     observes: str
     vatCountry: Optional[str]
+    reference: Optional[PayableReference]
 
 
 class PriceState(_PriceState, total=False):

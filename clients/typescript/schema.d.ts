@@ -1378,6 +1378,31 @@ export interface components {
         /** @description What a value is: that of a `day`, or the mean of the month or year of its date (`month-mean`, `year-mean`) */
         readonly Observes: string;
         readonly VatCountry: string | null;
+        /** @description The price that a payable is a percentage of, with its `earlier` references, the newest first; null if unknown, and for prices */
+        readonly PayableReference: {
+            readonly code: string;
+            readonly side: string;
+            readonly statistic: string;
+            /** @description Such as `Ni` */
+            readonly element: string;
+            /**
+             * Format: date
+             * @description First day of this reference
+             */
+            readonly validFrom: string;
+            readonly earlier: readonly {
+                readonly code: string;
+                readonly side: string;
+                readonly statistic: string;
+                /** @description Such as `Ni` */
+                readonly element: string;
+                /**
+                 * Format: date
+                 * @description First day of this reference
+                 */
+                readonly validFrom: string;
+            }[];
+        } | null;
         readonly AssessmentLaunchedAt: string | null;
         readonly LastAssessedAt: string | null;
         readonly LatestPublishedAt: string | null;
@@ -1842,6 +1867,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
         };
         /** @description The withdrawn point, or the withdrawn price */
         readonly WithdrawnValue: components["schemas"]["PointState"] | components["schemas"]["PriceState"];
@@ -2034,6 +2060,7 @@ export interface components {
             readonly unitOfMeasure: components["schemas"]["UnitOfMeasure"];
             readonly currency: components["schemas"]["PriceCurrency"];
             readonly priceType: components["schemas"]["Reference"];
+            readonly reference: components["schemas"]["PayableReference"];
         };
         readonly SearchResults: {
             readonly $metadata: {
@@ -2126,6 +2153,17 @@ export interface components {
             /** @enum {string} */
             readonly every: "month" | "quarter" | "year";
         };
+        /** @description A payable × its reference × the content */
+        readonly ValuedPayable: {
+            readonly code: string;
+            /** @description Percent of the element, a decimal; without it, of the contained element */
+            readonly content?: string;
+            /**
+             * @description Default `mid`
+             * @enum {string}
+             */
+            readonly side?: "low" | "mid" | "high";
+        };
         readonly ResultRules: {
             /** @description Another unit is rejected */
             readonly unit?: string;
@@ -2145,7 +2183,7 @@ export interface components {
             /** @description False omits inputs and steps */
             readonly receipt?: boolean;
         };
-        /** @description A formula over `inputs`, or a short form with the members of a price input: `average`, or `convertBasis` with `code` */
+        /** @description A formula over `inputs`, or a short form with the members of a price input: `average`, `convertBasis` with `code`, or `payables` */
         readonly CalculationRequest: {
             /** @description Of the inputs; without it, the only input */
             readonly formula?: string;
@@ -2156,6 +2194,9 @@ export interface components {
             /** @description `LCE`, or a contained metal such as `Co` */
             readonly convertBasis?: string;
             readonly code?: string;
+            readonly payables?: readonly components["schemas"]["ValuedPayable"][];
+            /** @description Of the references of `payables`; default `period` */
+            readonly referencePeriod?: string;
             /** @description `2026-06`, `M-1`, `4M-1`, `M-1:16/M:15`, `S`, `5S+1` */
             readonly period?: string;
             /**
@@ -2580,6 +2621,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2660,6 +2702,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2742,6 +2785,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2819,6 +2863,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2897,6 +2942,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -2973,6 +3019,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3048,6 +3095,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3126,6 +3174,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3202,6 +3251,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3280,6 +3330,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3359,6 +3410,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3438,6 +3490,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3511,6 +3564,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3582,6 +3636,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3653,6 +3708,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3724,6 +3780,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -3795,6 +3852,7 @@ export interface components {
             readonly priceType: components["schemas"]["Reference"];
             readonly observes: components["schemas"]["Observes"];
             readonly vatCountry: components["schemas"]["VatCountry"];
+            readonly reference: components["schemas"]["PayableReference"];
             readonly conversion?: components["schemas"]["Conversion"];
             readonly summary?: components["schemas"]["Summary"];
             readonly series: components["schemas"]["Series"];
@@ -5586,7 +5644,8 @@ export interface operations {
                      *           "priceType": {
                      *             "id": "a19fcdc0-ee33-5583-aa84-b6df3b248d79",
                      *             "name": "Price"
-                     *           }
+                     *           },
+                     *           "reference": null
                      *         }
                      *       ]
                      *     }
@@ -14746,7 +14805,8 @@ export interface operations {
                      *               "name": "Price"
                      *             },
                      *             "observes": "day",
-                     *             "vatCountry": "CN"
+                     *             "vatCountry": "CN",
+                     *             "reference": null
                      *           }
                      *         },
                      *         {
@@ -14782,7 +14842,7 @@ export interface operations {
                      */
                     readonly "text/csv": components["schemas"]["ChangeCsv"];
                     /**
-                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day","vatCountry":"CN"}}
+                     * @example {"seq":"k3f9a1w2c7xe.5119","operation":"price-added","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":null,"before":null,"after":{"name":"Lithium carbonate, battery grade, ex-works China, spot","shortName":"LC BG EXW CN","specification":[{"name":"vat","value":"13% included","order":1},{"name":"sample data","value":"synthetic values for demonstration, not an assessment","order":2}],"assessmentLaunchedAt":"2017-03-06","product":{"id":"96b73b09-19a5-5ba1-adad-70911261a30a","name":"Lithium carbonate, battery grade","alias":"LC BG","chemicalCode":"Li2CO3","isSustainable":false},"priceCategory":{"id":"a94e328e-aef3-547f-a51c-d1660b83002f","name":"Spot"},"frequency":{"id":"420e8341-b62a-569d-8c09-7cc2f3396b38","name":"Daily","shortName":"D"},"purity":{"id":"621fe741-ac22-5557-a650-f8b180334a19","name":"99.5% Li2CO3 min"},"grade":{"id":"460bf638-8b52-5d20-9d2f-092f32764fcb","name":"Battery"},"incoterm":{"id":"7b7fb95f-3263-579b-b3b4-4f10a70f9966","name":"EXW"},"country":{"id":"09085cd4-ac52-5dcc-979c-676799ac0347","name":"China"},"region":{"id":"b9ab9b18-a500-5a8d-ab8e-41bb2f2ff6c8","name":"North-East Asia"},"tradeType":{"id":"218c702f-d715-5301-a0da-63b524e0f779","name":"Domestic"},"unitOfMeasure":{"id":"8e6b60ad-d4df-5a24-a382-041430145ad3","name":"Tonne","symbol":"t"},"currency":{"id":"8214831e-fb6b-56fa-a4cb-4000d5f02071","name":"Chinese Yuan (Renminbi)","iso":"CNY","symbol":"CN¥"},"priceType":{"id":"a19fcdc0-ee33-5583-aa84-b6df3b248d79","name":"Price"},"observes":"day","vatCountry":"CN","reference":null}}
                      *     {"seq":"k3f9a1w2c7xe.5120","operation":"corrected","recordedAt":"2026-07-01T16:10:02.114806Z","market":"lithium","code":"CP-LI-0001","revision":"k3f9a1w2c7xe.184223","date":"2026-06-30","before":{"low":18700,"mid":18800,"high":18900,"publishedAt":"2026-06-30T16:00:00Z","corrections":0},"after":{"low":18700,"mid":18800.5,"high":18900,"publishedAt":"2026-07-01T16:00:00Z","corrections":1}}
                      */
                     readonly "application/x-ndjson": components["schemas"]["ChangeLines"];

@@ -123,6 +123,16 @@ t.test('the figure of the day before a change uses the old reference', async (t)
   }
 });
 
+t.test(
+  'a month before the first session of the payable has no figure, and is not refused',
+  async (t) => {
+    const anchor = { from: '2026-05', to: '2026-06', every: 'month' };
+    const body = { payables: [{ code: 'CP-RC-9002' }], period: 'M', anchor };
+    const { json } = await calculate(service, body);
+    t.match(json.data, [{ value: null, reasons: [{ code: 'no_sessions' }] }, { value: 9.76 }]);
+  },
+);
+
 interface Inputs {
   readonly reference1: { readonly code: string };
 }

@@ -145,9 +145,9 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
     /is a price, not a payable/,
   ],
   [
-    { payables: [PAYABLE], period: '2022-09-01/2022-09-06' },
+    { payables: [{ code: 'CP-CO-9003' }], period: '2019-12' },
     '/payables/0/code reference_unknown',
-    /No reference of CP-RC-0001 is known on 2022-09-06/,
+    /No reference of CP-CO-9003 is known on 2019-12-02/,
   ],
   [
     { payables: [{ code: 'CP-NI-0011' }], ...TODAY },

@@ -76,7 +76,12 @@ export async function calculationDatabase(
       ['2026-06-02', '199', '200', '201'],
     );
     await putPoints(client, 'EXCHANGE-1', ['2026-06-01', '1', '2', '3']);
-    await putPoints(client, 'CP-CO-9003', ['2026-06-01', '60', '61', '62']);
+    await putPoints(
+      client,
+      'CP-CO-9003',
+      ['2019-12-02', '60', '61', '62'],
+      ['2026-06-01', '60', '61', '62'],
+    );
     await client.query(
       `update price set payable_reference = '[{"code": "EXCHANGE-1", "side": "mid",
         "statistic": "session", "element": "Cu", "validFrom": "2020-01-01"}]'

@@ -42,19 +42,19 @@ select country, valid_from as "from", trim_scale(rate)::text as rate from vat_ra
   order by country, valid_from;
 
 -- prices, unfiltered
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p") as "p" left join lateral
   latest_point_at(p.id, $5::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by code
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p" where p.code_key = any($5::text[])) as "p" left join lateral
   latest_point_at(p.id, $6::bigint) as "latest" on true order by p.code collate "C";
 
 -- a page of prices
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($5::bigint)) as v
   cross join (select $6::text[] as keys) as sent
@@ -62,7 +62,7 @@ select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_p
   latest_point_at(p.id, $9::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by product
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($5::bigint)) as v
   cross join (select $6::text[] as keys) as sent
@@ -70,7 +70,7 @@ select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_p
   latest_point_at(p.id, $7::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by category
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p" where "p"."price_category_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($5::bigint)
   where kind = 'price-category') as v
@@ -79,7 +79,7 @@ select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_p
   latest_point_at(p.id, $7::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by type
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p" where "p"."price_type" in (select v.key from (select slug as key, uuid, name, match_key from dimension_value_at($5::bigint)
   where kind = 'price-type') as v
@@ -88,7 +88,7 @@ select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_p
   latest_point_at(p.id, $7::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by a dimension of the market
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p" where "p"."cell_format_id" in (select v.key from (select id as key, uuid, name, match_key from dimension_value_at($5::bigint)
   where kind = 'cell-format') as v
@@ -97,7 +97,7 @@ select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_p
   latest_point_at(p.id, $7::bigint) as "latest" on true order by p.code collate "C";
 
 -- prices by several lists
-select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_3($1::bigint) as price
+select "p".*, "latest"."date" as "last_date", "latest"."published_at" as "last_published_at" from (select "p".* from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as "p" where "p"."product_id" in (select v.key from (select id as key, uuid, name, match_key from product_at($5::bigint)) as v
   cross join (select $6::text[] as keys) as sent
@@ -172,7 +172,7 @@ select w.n::int as n, found.first - date '2000-01-01' as first,
   where found.first is not null and require_commit($5, $6);
 
 -- values that were named
-with p as materialized (select price.* from price_at_3($1::bigint) as price
+with p as materialized (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4))
   select filter, id, name, "matchKey", key, prices
@@ -219,7 +219,7 @@ with p as materialized (select price.* from price_at_3($1::bigint) as price
   order by position, name collate "C";
 
 -- codes that were not found
-with p as materialized (select price.* from price_at_3($1::bigint) as price
+with p as materialized (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4))
   select filter, id, name, "matchKey", key, prices
@@ -265,16 +265,16 @@ with p as materialized (select price.* from price_at_3($1::bigint) as price
   group by v.uuid, v.name, v.match_key, v.key) as used
   order by position, name collate "C";
 select p.code_key as key, market.slug
-  from price_at_3($1::bigint) as p join market on market.id = p.market_id
+  from price_at_4($1::bigint) as p join market on market.id = p.market_id
   where p.code_key = any($2::text[]) and require_commit($3::bigint, $4);
 select string_agg(code, e'
   ') as codes
-  from (select price.* from price_at_3($1::bigint) as price
+  from (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4)) as p;
 
 -- the values of every filter
-with p as materialized (select price.* from price_at_3($1::bigint) as price
+with p as materialized (select price.* from price_at_4($1::bigint) as price
   where price.market_id = (select id from market where slug = $2)
   and require_commit($3::bigint, $4))
   select filter, id, name, "matchKey", key, prices
@@ -572,9 +572,9 @@ select s.place, side.is_before as "isBefore", reference.revision as reference, p
   where each.scope = 'reference' and each.revision <= side.at) as newest
   left join revision r on r.number = newest.revision) as reference
   cross join lateral (
-  select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id", "vat_country", coalesce(observes, 'day') as observes from price where id = s.price_id and revision <= side.at
+  select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "payable_reference", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id", "vat_country", coalesce(observes, 'day') as observes from price where id = s.price_id and revision <= side.at
   union all
-  select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id", "vat_country", coalesce(observes, 'day') as observes from price_history
+  select "id", "code", "price_type", "currency_id", "unit_id", "product_id", "name", "short_name", "specification", "assessment_launched_at", "price_category_id", "frequency_id", "payable_reference", "purity_id", "grade_id", "capacity_id", "cell_format_id", "mesh_size_id", "sub_product_id", "feedstock_id", "incoterm_id", "country_id", "region_id", "trade_type_id", "service_id", "vat_country", coalesce(observes, 'day') as observes from price_history
   where id = s.price_id and revision <= side.at and revision_to > side.at) as p
   where require_commit($3::bigint, $4);
 

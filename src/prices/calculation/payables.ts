@@ -88,32 +88,38 @@ const unknownReference = ({ codePointer: pointer }: PriceInput, why: string): Vi
   detail: `${why}; name the reference as an input: payable * reference * content`,
 });
 
-/** The reference in force on the days of the payable that an anchor uses. */
+/**
+ * The reference in force on the days of the payable that an anchor uses. Without a session there is
+ * no figure, and any reference may stand in the receipt: that of the last day, or the first.
+ */
 function referenceAt(
   { input, price, days }: FoundPayable,
   anchor: number | null,
   broken: Violation[],
 ): PayableReference | null {
-  const used = sessionDays(input, anchor, days) ?? spanOf(input, anchor);
-  const [first, last] = [used.first, used.last].map((day) =>
-    referenceOn(price.payable_reference, dayText(day)),
-  );
-  if (first === last) {
-    const detail = `No reference of ${price.code} is known on ${dayText(used.last)}`;
-    if (!last) broken.push(unknownReference(input, detail));
-    return last ?? null;
+  const references = price.payable_reference;
+  const used = sessionDays(input, anchor, days);
+  if (used === null) {
+    const day = lastDayOf(input, anchor);
+    return referenceOn(references, dayText(day)) ?? references?.[0] ?? null;
   }
-  const detail =
-    `The reference of ${price.code} changes on ${last?.validFrom}, within ${input.text}; ` +
-    'ask for the periods before and after that day';
-  broken.push({ pointer: '/period', code: 'reference_unknown', detail });
+  const [first, last] = [used.first, used.last].map((day) => referenceOn(references, dayText(day)));
+  if (first && first === last) return first;
+  if (first && last) {
+    const detail =
+      `The reference of ${price.code} changes on ${last.validFrom}, within ${input.text}; ` +
+      'ask for the periods before and after that day';
+    broken.push({ pointer: '/period', code: 'reference_unknown', detail });
+  } else {
+    const detail = `No reference of ${price.code} is known on ${dayText(used.first)}`;
+    broken.push(unknownReference(input, detail));
+  }
   return null;
 }
 
-/** The days of a period without a session: that of the anchor for a period of sessions. */
-function spanOf({ period }: PriceInput, anchor: number | null) {
-  if (period.kind === 'sessions') return { first: anchor ?? 0, last: anchor ?? 0 };
-  return daysOfPeriod(period, anchor ?? 0);
+/** The last day of a period: that of the anchor for a period of sessions. */
+function lastDayOf({ period }: PriceInput, anchor: number | null): number {
+  return period.kind === 'sessions' ? (anchor ?? 0) : daysOfPeriod(period, anchor ?? 0).last;
 }
 
 /** The plan with the inputs of references, each beside that of its payable. */
