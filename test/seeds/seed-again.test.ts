@@ -61,3 +61,20 @@ t.test('an edited reference name stays, and new samples still find it', async (t
   t.match(sample, { prices: length, corrected: CORRECTIONS.length });
   t.same((await names.execute(db)).rows, edited);
 });
+
+t.test('sample payables of an earlier version get their references once', async (t) => {
+  const { db, client } = await testDatabase(t, { seeded: true });
+  const lacking = async (): Promise<number> => {
+    const { rows } = await sql<{ count: number }>`select count(*)::integer as count from price
+      where price_type = 'payable' and payable_reference is null`.execute(db);
+    return rows[0]?.count ?? 0;
+  };
+  await db.deleteFrom('load_batch').execute();
+  await db.transaction().execute(async (trx) => {
+    await openRevision(trx, 'test');
+    await sql`update price set payable_reference = null`.execute(trx);
+  });
+  t.ok((await lacking()) > 20);
+  t.match((await seed(client)).sample, { prices: 0, points: 0 });
+  t.equal(await lacking(), 0);
+});
