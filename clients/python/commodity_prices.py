@@ -53,7 +53,7 @@ MEDIA = {"csv": "text/csv", "ndjson": "application/x-ndjson",
          "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"}
 COLUMNS = ["code", "name", "date", "low", "mid", "high", "currency", "unit", "corrections"]
 FOUND = """market code name shortName matched lastAssessedAt latestPublishedAt nextExpectedAt
-    product priceCategory frequency unitOfMeasure currency priceType""".split()
+    product priceCategory frequency unitOfMeasure currency priceType reference""".split()
 NUMBERS = ("low", "mid", "high")
 OPTIONS = frozenset("""includeSeries includeSummary currency unitOfMeasure onUnconvertible decimals
     aggregate asOf revision limit cursor strict lastObservations decimalsAsText columns layout
