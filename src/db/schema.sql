@@ -444,6 +444,7 @@ create table price (
   revision bigint default current_revision() not null,
   observes text,
   vat_country text,
+  payable_reference jsonb,
   constraint price_pkey PRIMARY KEY (id),
   constraint price_code_key UNIQUE (code),
   constraint price_code_key_key UNIQUE (code_key),
@@ -474,12 +475,15 @@ create table price (
   constraint price_payable_has_no_currency CHECK (((price_type = 'payable'::text) = (currency_id IS NULL))),
   constraint price_payable_is_percent CHECK (((price_type = 'payable'::text) = (unit_dimension = 'ratio'::text))),
   constraint price_price_type_check CHECK ((price_type = ANY (ARRAY['price'::text, 'payable'::text]))),
+  constraint price_reference_of_payable CHECK (((payable_reference IS NULL) OR ((price_type = 'payable'::text) AND (jsonb_typeof(payable_reference) = 'array'::text) AND (payable_reference <> '[]'::jsonb)))),
   constraint price_short_name_check CHECK ((short_name <> ''::text)),
   constraint price_specification_check CHECK ((jsonb_typeof(specification) = 'array'::text)),
   constraint price_vat_country CHECK (((vat_country IS NULL) OR ((vat_country ~ '^[A-Z]{2}$'::text) AND (price_type = 'price'::text))))
 );
 
 comment on column price.observes is 'What a value is: of a day, or the mean of a month or a year. Null, if never stated, is a day.';
+
+comment on column price.payable_reference is 'The prices that a payable is a percentage of, as [{"code", "side", "statistic", "element", "validFrom"}] in the order of their first days. Null if unknown.';
 
 comment on column price.vat_country is 'Country, by its ISO 3166 code, whose value added tax the values include; null if not known to.';
 
@@ -1148,6 +1152,7 @@ create table price_history (
   revision_to bigint not null,
   observes text,
   vat_country text,
+  payable_reference jsonb,
   constraint price_history_pkey PRIMARY KEY (id, revision),
   constraint price_history_revision_to_fkey FOREIGN KEY (revision_to) REFERENCES revision(number),
   constraint price_assessment_launched_at_check CHECK (((assessment_launched_at >= '1800-01-01'::date) AND (assessment_launched_at <= '2199-12-31'::date))),
@@ -1155,6 +1160,7 @@ create table price_history (
   constraint price_code_key_check CHECK ((code_key <> ''::text)),
   constraint price_history_check CHECK ((revision < revision_to)),
   constraint price_history_observes CHECK ((observes = ANY (ARRAY['day'::text, 'month-mean'::text, 'year-mean'::text]))),
+  constraint price_history_reference_of_payable CHECK (((payable_reference IS NULL) OR ((price_type = 'payable'::text) AND (jsonb_typeof(payable_reference) = 'array'::text) AND (payable_reference <> '[]'::jsonb)))),
   constraint price_history_vat_country CHECK (((vat_country IS NULL) OR ((vat_country ~ '^[A-Z]{2}$'::text) AND (price_type = 'price'::text)))),
   constraint price_name_check CHECK (((name <> ''::text) AND (name !~ '[[:cntrl:]]'::text))),
   constraint price_payable_has_no_currency CHECK (((price_type = 'payable'::text) = (currency_id IS NULL))),
@@ -1191,9 +1197,8 @@ AS $function$
         raise exception 'a change of price needs a revision of its own'
           using hint = 'Begin with: select open_revision(''why''); in the same transaction.';
       end if;
-      insert into price_history (id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, observes, vat_country, revision, revision_to)
-        select id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, observes, vat_country, revision, current_revision()
-          from superseded where revision < current_revision();
+      insert into price_history (id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, revision, observes, vat_country, payable_reference, revision_to)
+        select id, market_id, code, code_key, price_type, currency_id, unit_id, unit_dimension, product_id, name, short_name, specification, assessment_launched_at, price_category_id, frequency_id, purity_id, grade_id, capacity_id, cell_format_id, mesh_size_id, sub_product_id, feedstock_id, incoterm_id, country_id, region_id, trade_type_id, service_id, revision, observes, vat_country, payable_reference, current_revision() from superseded where revision < current_revision();
       return null;
     end $function$
 ;
@@ -2973,7 +2978,12 @@ create or replace view published.price as
     latest.date AS last_assessed_at,
     latest.published_at AS latest_published_at,
     p.revision,
-    p.vat_country
+    p.vat_country,
+    (p.payable_reference -> '-1'::integer) ->> 'code'::text AS reference_code,
+    (p.payable_reference -> '-1'::integer) ->> 'side'::text AS reference_side,
+    (p.payable_reference -> '-1'::integer) ->> 'statistic'::text AS reference_statistic,
+    (p.payable_reference -> '-1'::integer) ->> 'element'::text AS reference_element,
+    ((p.payable_reference -> '-1'::integer) ->> 'validFrom'::text)::date AS reference_valid_from
    FROM price p
      JOIN market m ON m.id = p.market_id
      JOIN product ON product.id = p.product_id
@@ -3046,6 +3056,16 @@ comment on column published.price.product is 'Name of the product';
 comment on column published.price.product_alias is 'Short name of the product in the trade';
 
 comment on column published.price.purity is 'Purity; null if it has none';
+
+comment on column published.price.reference_code is 'Code of the price that a payable is a percentage of; null if unknown';
+
+comment on column published.price.reference_element is 'Element of the payable, such as Ni';
+
+comment on column published.price.reference_side is 'Side of that price: low, mid or high';
+
+comment on column published.price.reference_statistic is 'A session of that price, or the average of a month: session or month-average';
+
+comment on column published.price.reference_valid_from is 'First day of this reference';
 
 comment on column published.price.region is 'Region; null if it has none';
 
@@ -3648,6 +3668,83 @@ comment on column published.vat_rate.revision is 'Revision that wrote this rate'
 comment on column published.vat_rate.valid_from is 'First day of the rate';
 
 comment on view published.vat_rate is 'The present rates of VAT: each is valid from its day until the next one of its country.';
+
+CREATE OR REPLACE FUNCTION public.price_at_4(at bigint)
+ RETURNS TABLE(id integer, market_id smallint, code text, code_key text, price_type text, currency_id smallint, unit_id smallint, unit_dimension text, product_id integer, name text, short_name text, specification jsonb, assessment_launched_at date, price_category_id integer, frequency_id integer, purity_id integer, grade_id integer, capacity_id integer, cell_format_id integer, mesh_size_id integer, sub_product_id integer, feedstock_id integer, incoterm_id integer, country_id integer, region_id integer, trade_type_id integer, service_id integer, revision bigint, observes text, vat_country text, payable_reference jsonb)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+BEGIN ATOMIC
+ SELECT price.id,
+     price.market_id,
+     price.code,
+     price.code_key,
+     price.price_type,
+     price.currency_id,
+     price.unit_id,
+     price.unit_dimension,
+     price.product_id,
+     price.name,
+     price.short_name,
+     price.specification,
+     price.assessment_launched_at,
+     price.price_category_id,
+     price.frequency_id,
+     price.purity_id,
+     price.grade_id,
+     price.capacity_id,
+     price.cell_format_id,
+     price.mesh_size_id,
+     price.sub_product_id,
+     price.feedstock_id,
+     price.incoterm_id,
+     price.country_id,
+     price.region_id,
+     price.trade_type_id,
+     price.service_id,
+     price.revision,
+     COALESCE(price.observes, 'day'::text) AS "coalesce",
+     price.vat_country,
+     price.payable_reference
+    FROM price
+   WHERE (price.revision <= price_at_4.at)
+ UNION ALL
+  SELECT price_history.id,
+     price_history.market_id,
+     price_history.code,
+     price_history.code_key,
+     price_history.price_type,
+     price_history.currency_id,
+     price_history.unit_id,
+     price_history.unit_dimension,
+     price_history.product_id,
+     price_history.name,
+     price_history.short_name,
+     price_history.specification,
+     price_history.assessment_launched_at,
+     price_history.price_category_id,
+     price_history.frequency_id,
+     price_history.purity_id,
+     price_history.grade_id,
+     price_history.capacity_id,
+     price_history.cell_format_id,
+     price_history.mesh_size_id,
+     price_history.sub_product_id,
+     price_history.feedstock_id,
+     price_history.incoterm_id,
+     price_history.country_id,
+     price_history.region_id,
+     price_history.trade_type_id,
+     price_history.service_id,
+     price_history.revision,
+     COALESCE(price_history.observes, 'day'::text) AS "coalesce",
+     price_history.vat_country,
+     price_history.payable_reference
+    FROM price_history
+   WHERE ((price_history.revision <= price_at_4.at) AND (price_history.revision_to > price_at_4.at));
+END
+;
+
+comment on function price_at_4(bigint) is 'The rows of price at a revision. What was never stated to be a mean is of a day.';
 
 create table webhook (
   id integer generated always as identity not null,
