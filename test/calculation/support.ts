@@ -28,6 +28,18 @@ export const violationsOf = ({ json }: Reply): string[] =>
     return `${each.pointer} ${each.code}`;
   });
 
+/** Adds a payable whose reference is a price of another market, without its prefix. */
+async function addOddReference(client: Parameters<typeof addPrice>[0]): Promise<void> {
+  const code = 'CP-CO-9003';
+  await addPrice(client, { code, currency: null, unit: 'percent', market: 'cobalt' });
+  await putPoints(client, code, ['2019-12-02', '60', '61', '62'], ['2026-06-01', '60', '61', '62']);
+  const reference = { code: 'EXCHANGE-1', side: 'mid', statistic: 'session', element: 'Cu' };
+  await client.query('update price set payable_reference = $2 where code = $1', [
+    code,
+    JSON.stringify([{ ...reference, validFrom: '2020-01-01' }]),
+  ]);
+}
+
 /** A seeded database with prices of known numbers, and rates of the ECB for a few days. */
 export async function calculationDatabase(
   test: Parameters<typeof testDatabase>[0],
@@ -44,12 +56,6 @@ export async function calculationDatabase(
     });
     await addPrice(client, {
       code: 'CP-CO-9002',
-      currency: null,
-      unit: 'percent',
-      market: 'cobalt',
-    });
-    await addPrice(client, {
-      code: 'CP-CO-9003',
       currency: null,
       unit: 'percent',
       market: 'cobalt',
@@ -76,17 +82,7 @@ export async function calculationDatabase(
       ['2026-06-02', '199', '200', '201'],
     );
     await putPoints(client, 'EXCHANGE-1', ['2026-06-01', '1', '2', '3']);
-    await putPoints(
-      client,
-      'CP-CO-9003',
-      ['2019-12-02', '60', '61', '62'],
-      ['2026-06-01', '60', '61', '62'],
-    );
-    await client.query(
-      `update price set payable_reference = '[{"code": "EXCHANGE-1", "side": "mid",
-        "statistic": "session", "element": "Cu", "validFrom": "2020-01-01"}]'
-        where code = 'CP-CO-9003'`,
-    );
+    await addOddReference(client);
     await putRates(client, 'ECB', 'USD', {
       '2026-06-01': '1',
       '2026-06-02': '1.25',
