@@ -29,8 +29,8 @@ interface FoundPayable {
 }
 
 /**
- * The plan of `payables` with the inputs of its references: one for all anchors, or one for each run
- * of anchors with the same references. Any other plan is returned as it is.
+ * The plan of `payables` with the inputs of its references: one for all anchors, or one for each
+ * run of anchors with the same references. Any other plan is returned as it is.
  * @param markets those of the payables, at the revision of the request
  * @throws Problem `validation_failed` for a payable without a reference
  */
