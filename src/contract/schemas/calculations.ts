@@ -84,11 +84,11 @@ const priceMembers = {
 };
 
 /** The members of the short form `payables` that all of its payables or references share. */
-const { currency, unitOfMeasure, missing, maxDays } = priceMembers;
+const { currency, unitOfMeasure, vat, missing, maxDays } = priceMembers;
 const payablesMembers = {
   period: Type.Optional(period),
   referencePeriod: Type.Optional(period),
-  ...{ currency, unitOfMeasure, missing, maxDays },
+  ...{ currency, unitOfMeasure, vat, missing, maxDays },
 };
 
 /** A price or payable over a period. */

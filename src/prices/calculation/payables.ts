@@ -154,7 +154,8 @@ function referenceInput(
   { code, side, statistic }: PayableReference,
 ): PriceInput {
   if (shared.period === null && statistic === 'month-average') {
-    const detail = `The reference of ${payable.code} is the average of a month; add referencePeriod, such as M-1`;
+    const why = `The reference of ${payable.code} is the average of a month`;
+    const detail = `${why}; add referencePeriod, such as M-1`;
     throw brokenRules([{ pointer: '/referencePeriod', code: 'invalid_format', detail }]);
   }
   const { text, period } = shared.period ?? payable;
@@ -165,5 +166,6 @@ function referenceInput(
     maxDays: shared.maxDays,
     currency: shared.currency,
     unitOfMeasure: shared.unitOfMeasure,
+    vat: shared.vat,
   };
 }

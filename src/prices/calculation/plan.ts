@@ -124,7 +124,7 @@ interface PlannedFormula {
 }
 
 /** The inputs of the references of payables, but for their codes and sides. */
-export interface PlannedReferences extends Pick<PriceInput, 'missing' | 'maxDays'> {
+export interface PlannedReferences extends Pick<PriceInput, 'missing' | 'maxDays' | 'vat'> {
   /** Null for the period of the payables. */
   readonly period: PlannedPeriod | null;
   readonly currency: string | null;
@@ -345,6 +345,7 @@ function plannedReferences(body: Members, broken: Violations): PlannedReferences
     maxDays: (body['maxDays'] as number | undefined) ?? SUBSTITUTE_DAYS,
     currency: textIn(body, 'currency'),
     unitOfMeasure: textIn(body, 'unitOfMeasure'),
+    vat: (body['vat'] as VatPolicy | undefined) ?? 'as-published',
   };
 }
 
