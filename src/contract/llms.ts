@@ -68,7 +68,7 @@ const FORMAT_LINES = [
 ];
 
 const FILTERS = [
-  'A filter is a list of names or ids, ignoring case: OR inside a list, AND across lists.',
+  'A filter is a list of names or ids in any case: OR in a list, AND across lists.',
   '`dateFrom` and `dateTo` (inclusive) bound the series and drop no record. `codes`',
   'goes with the two dates only. Read `$metadata.warnings` before the numbers: a value may match',
   'nothing.',

@@ -18,7 +18,7 @@ const DAY_MAX = '2199-12-31';
 const MEMBERS = ['code', 'side', 'statistic', 'element', 'validFrom'];
 
 /** The references that a description states. */
-export interface StatedReferences {
+interface StatedReferences {
   /** True if they replace all that are stored, else only that of the same day. */
   readonly isWhole: boolean;
   readonly references: readonly PayableReference[];
