@@ -31,12 +31,11 @@ export async function withMissingVatRates(
   }
   const early = plan.options.includeSeries ? earlyPrices(plan, planned) : [];
   const { first, last } = plan.days;
-  const extents = await reader.extents(
-    early.flatMap(({ priceId, begins }) => [
-      { priceId, first, last: Math.min(last, begins - 1), isCounted: true },
-      { priceId, first: begins, last, isCounted: false },
-    ]),
-  );
+  const stretches = early.flatMap(({ priceId, begins }) => [
+    { priceId, first, last: Math.min(last, begins - 1), isCounted: true },
+    { priceId, first: begins, last, isCounted: false },
+  ]);
+  const extents = stretches.length === 0 ? [] : await reader.extents(stretches);
   const unconvertible = new Set<number>();
   for (const [index, { priceId, vat }] of early.entries()) {
     const before = extents[2 * index] ?? null;
