@@ -49,10 +49,14 @@ function headersOf({ id, body, secrets }: Envelope, nowMs: number): Record<strin
   };
 }
 
-/** Sends a request and waits for the head of the answer, whose body is not read. */
+/**
+ * Sends a request and waits for the head of the answer, whose body is not read. A connection that
+ * the receiver upgrades (101) is closed without a response or an error.
+ */
 function answerTo(request: ClientRequest, body: string): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.on('error', reject);
+    request.on('close', () => reject(new Error('the connection ended without an answer')));
     request.on('response', (response) => {
       resolve(response);
       response.destroy();

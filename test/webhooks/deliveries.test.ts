@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import t from 'tap';
 import { createKey, revokeKey, rotateKey } from '../../src/auth/keys/keys.ts';
 import { RETRY_SECONDS, retryAfterMs } from '../../src/webhooks/schedule.ts';
@@ -236,6 +236,33 @@ t.test('a receiver that never answers delays no other', async (t) => {
     'select distinct attempts, claimed_until from webhook_message where outcome is null',
   );
   t.same(waiting, [{ attempts: 0, claimed_until: null }], 'a stop gives the messages back');
+});
+
+/** Answers of receivers that no HTTP server gives, each as the bytes on the connection. */
+const ODD_ANSWERS = {
+  upgrade: 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
+  'a switch without a protocol': 'HTTP/1.1 101 Switching Protocols\r\n\r\n',
+  'no HTTP': '220 mail.example ESMTP\r\n',
+  'a body without an end': 'HTTP/1.1 500 Error\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\nx',
+};
+
+t.test('every answer of a receiver ends its attempt', async (t) => {
+  const database = await filled(t);
+  for (const [name, answer] of Object.entries(ODD_ANSWERS)) {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.write(answer));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.teardown(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    await subscribe(database, `http://127.0.0.1:${port}/${encodeURIComponent(name)}`, CHANGES);
+  }
+  const bell = senderOn(t, database);
+  await publish(database);
+  await bell.sender.round();
+  await bell.sender.idle();
+  const { rows } = await database.pool.query('select attempts, outcome from webhook_message');
+  t.same(rows, Array(4).fill({ attempts: 1, outcome: null }));
 });
 
 t.test('several senders send each message once', async (t) => {
