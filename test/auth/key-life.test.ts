@@ -144,7 +144,7 @@ t.test(
       "update key_audit set actor = 'x'",
       'delete from key_audit',
       'truncate key_audit',
-      'truncate api_key, api_key_scope',
+      'truncate api_key, api_key_scope cascade',
       'truncate api_key_scope',
       `update api_key set digest = sha256('x') where public_id = '${created.id}'`,
       `update api_key set digest = sha256('x'), name = 'x' where public_id = '${created.id}'`,
