@@ -133,6 +133,41 @@ t.test(
   },
 );
 
+t.test('the reference is that of the day of a substitute', async (t) => {
+  const code = 'CP-RC-9003';
+  await commit(database.pool, async (client) => {
+    await addPrice(client, { code, currency: null, unit: 'percent', market: 'recycling' });
+    await putPoints(
+      client,
+      code,
+      ['2026-06-02', null, '70', null],
+      ['2026-06-05', null, '71', null],
+    );
+    await client.query(
+      `insert into price_calendar (price_id, calendar_id)
+        select (select id from price where code = $1), calendar_id
+        from price_calendar c join price p on p.id = c.price_id where p.code = 'CP-CU-0001'`,
+      [code],
+    );
+  });
+  const changed = { ...NICKEL, code: 'CP-NI-9001', validFrom: '2026-06-03' };
+  await refer(code, { ...NICKEL, validFrom: '2020-01-01' }, changed);
+  const ask = (period: string, missing: string) =>
+    calculate(service, { payables: [{ code }], period, missing, referencePeriod: '2026' });
+  for (const [missing, used, reference] of [
+    ['previous', '2026-06-02', 'CP-NI-9002'],
+    ['next', '2026-06-05', 'CP-NI-9001'],
+  ] as const) {
+    const { payable1, reference1 } = resultOf(await ask('2026-06-03', missing)).inputs;
+    t.match(payable1.sessions, [{ date: used, substituteFor: '2026-06-03' }]);
+    t.equal(reference1.code, reference, missing);
+  }
+  t.same(violationsOf(await ask('2026-06-03/2026-06-05', 'previous')), [
+    '/period reference_unknown',
+  ]);
+  t.same(violationsOf(await ask('2026-06-03', 'refuse')), ['/missing sessions_missing']);
+});
+
 interface Inputs {
   readonly reference1: { readonly code: string };
 }

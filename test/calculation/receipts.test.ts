@@ -84,11 +84,12 @@ function anyPayables(known: readonly Known[]) {
   return {
     payables: chosen.map(({ code }) => ({
       code,
-      content: maybe(0.8, `${index(40)}.${index(100)}`),
+      content: chosen.length > 1 || RANDOM() < 0.8 ? `${index(40)}.${index(100)}` : undefined,
       side: maybe(0.5, pick(['low', 'mid', 'high'])),
     })),
     period: pick(PERIODS),
-    referencePeriod: pick(PERIODS),
+    // One session has no average of a month, which some references are.
+    referencePeriod: pick(PERIODS.filter((period) => !/^S/.test(period))),
     currency: pick(['USD', 'CNY', 'EUR']),
     unitOfMeasure: pick(['lb', 't', 'kg']),
     anchor: pick(chosen[0]?.days.slice(-200) ?? []),

@@ -11,6 +11,7 @@ const NUMBER = { value: '2', unit: 'USD/t' };
 const ANCHOR = { anchor: '2026-06-24' };
 
 const PAYABLE = { code: 'CP-RC-0001' };
+const ASSAYED = { ...PAYABLE, content: '100' };
 const TODAY = { period: 'S', ...ANCHOR };
 
 const many = (count: number) =>
@@ -108,9 +109,9 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
     /holds no Li/,
   ],
   [{ payables: [], period: 'S', ...ANCHOR }, '/payables too_few_items', /1 to 6 payables/],
-  [{ payables: Array(7).fill(PAYABLE), ...TODAY }, '/payables too_many_items', /1 to 6 payables/],
+  [{ payables: Array(7).fill(ASSAYED), ...TODAY }, '/payables too_many_items', /1 to 6 payables/],
   [{ payables: PAYABLE, ...TODAY }, '/payables wrong_type', /an array/],
-  [{ payables: [PAYABLE, PAYABLE], ...ANCHOR }, '/period invalid_format', /Must have a period/],
+  [{ payables: [ASSAYED, ASSAYED], ...ANCHOR }, '/period invalid_format', /Must have a period/],
   [{ payables: [PAYABLE], period: 'S' }, '/anchor invalid_format', /S counts from an anchor/],
   [
     { payables: [PAYABLE], period: '2026-05', referencePeriod: 'M' },
@@ -135,7 +136,7 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
   [{ payables: [{}], ...TODAY }, '/payables/0 invalid_format', /Must have code/],
   [{ payables: [{ code: 'CP-RC-0' }], ...TODAY }, '/payables/0/code unknown_code', /"CP-RC-0"/],
   [
-    { payables: [PAYABLE, { code: 'CP-CO-9002' }], ...TODAY },
+    { payables: [ASSAYED, { ...ASSAYED, code: 'CP-CO-9002' }], ...TODAY },
     '/payables/1/code reference_unknown',
     /No reference of CP-CO-9002 is known; name the reference/,
   ],
@@ -152,10 +153,24 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
   [
     { payables: [{ code: 'CP-NI-0011' }], ...TODAY },
     '/referencePeriod invalid_format',
-    /average of a month; add referencePeriod/,
+    /average of a month; set referencePeriod to its period, such as M-1/,
+  ],
+  ...['S', '2026-06-01'].map((referencePeriod) => {
+    const body = { payables: [{ code: 'CP-NI-0011' }], ...TODAY, referencePeriod };
+    return [body, '/referencePeriod invalid_format', /average of a month/] as const;
+  }),
+  [
+    { payables: [{ ...PAYABLE, content: '100.01' }], ...TODAY },
+    '/payables/0/content invalid_format',
+    /at most 100/,
   ],
   [
-    { payables: [PAYABLE, { code: 'CP-RC-0002' }], ...TODAY },
+    { payables: [ASSAYED, { code: 'CP-RC-0002' }], ...TODAY },
+    '/payables/1/content invalid_format',
+    /Each of several payables needs its content/,
+  ],
+  [
+    { payables: [ASSAYED, { code: 'CP-RC-0002', content: '9' }], ...TODAY },
     '/unitOfMeasure unit_mismatch',
     /USD\/lb/,
   ],
@@ -253,7 +268,7 @@ t.test('a key that lacks the market of a reference gets its name, and no code of
     const { requestId, ...rest } = json;
     return { status, ...rest };
   };
-  const black = ['CP-RC-0001', 'CP-RC-0002', 'CP-RC-0003'].map((code) => ({ code }));
+  const black = ['CP-RC-0001', 'CP-RC-0002', 'CP-RC-0003'].map((code) => ({ code, content: '9' }));
   const all = ['recycling', 'nickel', 'cobalt', 'lithium'] as const;
   t.equal((await ask(black, ...all)).status, 200);
   const one = await ask(black, 'recycling', 'nickel', 'lithium');

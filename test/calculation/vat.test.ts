@@ -3,7 +3,7 @@ import { testDatabase } from '../support/database/database.ts';
 import { type Service, serviceOn } from '../support/http/service.ts';
 import { addPrice, commit, putPoints } from '../support/prices/sample-writes.ts';
 import { differenceOf } from './recompute.ts';
-import { calculate, resultOf } from './support.ts';
+import { calculate, resultOf, violationsOf } from './support.ts';
 
 let service: Service;
 t.before(async () => {
@@ -12,6 +12,16 @@ t.before(async () => {
     await addPrice(client, { code: 'V-1', currency: 'CNY', unit: 'tonne' });
     await client.query(`update price set vat_country = 'CN' where code = 'V-1'`);
     const days = ['1993-12-31', '2018-04-27', '2019-03-29', '2019-04-02'];
+    await addPrice(client, { code: 'V-2', currency: 'CNY', unit: 'tonne' });
+    for (const at of [1, 2]) {
+      await addPrice(client, { code: `P-${at}`, currency: null, unit: 'percent' });
+      await putPoints(client, `P-${at}`, ['2019-04-02', null, '80', null]);
+      const reference = { code: `V-${at}`, side: 'mid', statistic: 'session', element: 'Ni' };
+      await client.query('update price set payable_reference = $2 where code = $1', [
+        `P-${at}`,
+        JSON.stringify([{ ...reference, validFrom: '2010-01-01' }]),
+      ]);
+    }
     for (const day of days) await putPoints(client, 'V-1', [day, null, '57500', null]);
   });
   service = await serviceOn(t, database);
@@ -62,3 +72,31 @@ t.test('a session without a rate of VAT makes the result null, with its reason',
   );
   t.match(result.inputs.price.sessions, [{ vat: null }]);
 });
+
+t.test(
+  'the short form payables excludes VAT from the references, by the day of each',
+  async (t) => {
+    const body = {
+      payables: [{ code: 'P-1', content: '50' }],
+      ...{ period: '2019-04-02', referencePeriod: '2018-04-27/2019-04-02' },
+      options: { decimalsAsText: true },
+    };
+    const published = resultOf(await calculate(service, body));
+    t.match(published, { value: '23000', inputs: { reference1: { value: '57500' } } });
+    const asked = await calculate(service, { ...body, vat: 'exclude' });
+    const result = resultOf(asked);
+    t.strictSame(asked.json.$metadata.warnings, []);
+    const { payable1, reference1 } = result.inputs;
+    t.match(
+      reference1.sessions.map(({ vat }: { vat: string }) => vat),
+      ['17', '16', '13'],
+    );
+    t.match(payable1.sessions, [{ vat: null, published: '80' }], 'a payable includes none');
+    t.equal(result.value, '19946.56', 'mean of 49145.30, 49568.97 and 50884.96, × 0.8 × 0.5');
+    t.equal(differenceOf(result), null);
+    const untaxed = { ...body, payables: [{ code: 'P-2', content: '50' }], vat: 'exclude' };
+    const refused = await calculate(service, untaxed);
+    t.same(violationsOf(refused), ['/vat vat_not_included']);
+    t.match(refused.json.errors[0].detail, /^V-2 is not known to include VAT/);
+  },
+);

@@ -1,6 +1,7 @@
 import t from 'tap';
 import type { Client } from '../../src/db/client.ts';
 import { contentHash } from '../../src/db/content-hash.ts';
+import { calculate } from '../calculation/support.ts';
 import { serviceOn } from '../support/http/service.ts';
 import { conflictsOf, undoBatch } from './ledger/undo-support.ts';
 import { loadTable } from './mapping/support.ts';
@@ -11,6 +12,7 @@ import {
   errorsOf,
   loadingDatabase,
   loadText,
+  points,
 } from './support/loading.ts';
 
 type Test = Parameters<typeof loadText>[0];
@@ -172,4 +174,55 @@ t.test('an undo leaves no payable with a reference that does not exist', async (
   const { batch: later } = await refer(t, client, [second]);
   await undoBatch(client, rows[0].id);
   t.strictSame((await conflictsOf(client, later)).length, 1, 'the old reference is gone');
+});
+
+/** The number of the newest batch. */
+const newestBatch = async ({ pool }: Client): Promise<number> =>
+  (await pool.query('select max(id) as id from load_batch')).rows[0].id;
+
+t.test('a reference outlives the undo of a later change of its payable', async (t) => {
+  const { client } = await loadingDatabase(t);
+  await describePayable(client, 'XX-9');
+  await describePrices(client, 'XX-1');
+  const price = await newestBatch(client);
+  const referred = await refer(t, client, first);
+  const renamed = JSON.stringify({ price: { code: 'XX-9', name: 'Of another name' } });
+  const { batch } = await loadText(t, client, 'ndjson', renamed, CORRECTING);
+  await undoBatch(client, batch);
+  t.strictSame(await conflictsOf(client, price), [referred.batch]);
+  await undoBatch(client, referred.batch);
+  await undoBatch(client, price);
+});
+
+t.test('a calculation at an old revision uses a reference that was removed since', async (t) => {
+  const database = await loadingDatabase(t);
+  const { client } = database;
+  await describePrices(client, 'XX-1');
+  const price = await newestBatch(client);
+  await describePayable(client, 'XX-9');
+  const values = points('XX-1,2026-01-05,100,110,120,', 'XX-9,2026-01-05,70,71,72,');
+  const loaded = await loadText(t, client, 'csv', values);
+  const { batch, revision } = await refer(t, client, first);
+  const body = { payables: [{ code: 'XX-9' }], period: '2026-01-05' };
+  const atRevision = async (settings: Record<string, string>) => {
+    const service = await serviceOn(t, database, settings);
+    const now = await calculate(service, body);
+    const then = await calculate(service, { ...body, options: { revision } });
+    return { now: now.status, then: then.text };
+  };
+  const before = await atRevision({});
+  t.match(before, { now: 200, then: '"value":71,' });
+  for (const each of [batch, loaded.batch, price]) await undoBatch(client, each);
+  for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
+    t.strictSame(await atRevision(settings), { now: 400, then: before.then });
+  }
+});
+
+t.test('a payable has at most 100 references, however many loads bring them', async (t) => {
+  const { client } = await loadingDatabase(t);
+  await describePrices(client, 'XX-1');
+  await describePayable(client, 'XX-9');
+  const all = Array.from({ length: 100 }, (_, at) => ({ ...OLD, validFrom: `${1900 + at}-01-01` }));
+  t.match(await refer(t, client, all), { status: 'applied' });
+  t.strictSame(errorsOf(await refer(t, client, first)), [[1, 'reference', 'invalid_text']]);
 });

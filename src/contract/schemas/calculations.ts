@@ -124,7 +124,10 @@ export const ValuedPayable = closed(
   {
     code,
     content: Type.Optional(
-      text(40, 'Percent of the element, a decimal; without it, of the contained element'),
+      text(
+        40,
+        'Percent of the element, a decimal. A single payable without it: of the contained element',
+      ),
     ),
     side: Type.Optional(side),
   },

@@ -38,7 +38,7 @@ const Payable = ({ app, view, markets, payable, place, receipts, at, change, rem
       <div class="parts">
         ${payable.code !== '' && field('code', 'Code', { maxlength: 128, hint: found?.name })}
         ${field('side', 'Side', { options: SIDES })}
-        ${field('content', 'Content, %', { inputmode: 'decimal', maxlength: 40, hint: payable.content ? '' : 'Empty: for each tonne of the element' })}
+        ${field('content', 'Content, %', { inputmode: 'decimal', maxlength: 40, hint: payable.content || remove ? '' : 'Empty: for each tonne of the element' })}
       </div>
       ${reference && html`<p class="quiet small">Times ${reference.side} of ${reference.name} (${reference.code})</p>`}
       ${remove && html`<button type="button" aria-label=${`Remove payable ${place + 1}`} onClick=${remove}>Remove payable ${place + 1}</button>`}

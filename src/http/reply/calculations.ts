@@ -129,7 +129,7 @@ async function openData(
     }
     if (missing.length > 0) throw unknownCodes(plan, missing);
     // The references of a payable are known when it is read, and may lie in other markets.
-    plans = await referencedPlans(plan, opened.markets);
+    plans = await referencedPlans(plan, opened);
     const isOpen = codesIn(plans).every((code) => found.has(codeKey(code)));
     if (isOpen) return { ...opened, plans };
   }

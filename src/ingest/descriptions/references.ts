@@ -11,6 +11,7 @@ import type { ReferencedPrice, Trx } from './known-names.ts';
 
 /** Most references of one payable. */
 const REFERENCES_MAX = 100;
+const NUMBER_ALLOWED = `A payable has 1 to ${REFERENCES_MAX} references`;
 
 /** The constraint of points has the same bound. */
 const DAY_MAX = '2199-12-31';
@@ -76,7 +77,7 @@ export function statedReferences(json: string): StatedReferences {
   const isWhole = Array.isArray(stated);
   const items: readonly unknown[] = Array.isArray(stated) ? stated : [stated];
   if (items.length === 0 || items.length > REFERENCES_MAX) {
-    throw new ReferencesError(`A payable has 1 to ${REFERENCES_MAX} references`);
+    throw new ReferencesError(NUMBER_ALLOWED);
   }
   const references = items.map(referenceOf);
   if (new Set(references.map(({ validFrom }) => validFrom)).size < references.length) {
@@ -85,13 +86,14 @@ export function statedReferences(json: string): StatedReferences {
   return { isWhole, references };
 }
 
-/** The references after a description, in the order of their days. */
+/** The references after a description, in the order of their days. @throws ReferencesError */
 export function mergedReferences(
   stored: readonly PayableReference[] | null,
   { isWhole, references }: StatedReferences,
 ): readonly PayableReference[] {
   const days = new Set(references.map(({ validFrom }) => validFrom));
   const kept = isWhole ? [] : (stored ?? []).filter(({ validFrom }) => !days.has(validFrom));
+  if (kept.length + references.length > REFERENCES_MAX) throw new ReferencesError(NUMBER_ALLOWED);
   return [...kept, ...references].sort((a, b) => (a.validFrom < b.validFrom ? -1 : 1));
 }
 

@@ -81,13 +81,20 @@ function lostReferences(revision: string): Revisions {
     union ${of('dimension_value', sql.join(columns))}`;
 }
 
-/** Later references of payables to prices that the undo removes. */
+/**
+ * Later references of payables to prices that the undo removes. The version in force may be that of
+ * an undo, which is no conflict itself: so every version with the reference counts.
+ */
 const laterReferences = (revision: string): Revisions => sql`
-  select p.revision
+  select version.revision
   from price own join price p
     on p.payable_reference @> jsonb_build_array(jsonb_build_object('code', own.code))
+    cross join lateral (select p.revision union all
+      select h.revision from price_history h where h.id = p.id
+        and h.payable_reference @> jsonb_build_array(jsonb_build_object('code', own.code))
+    ) as version
   where own.id in (select prices_made_in(${revision}::bigint))
-    and p.revision > ${revision}::bigint`;
+    and version.revision > ${revision}::bigint`;
 
 /** Removals of prices that restored payables refer to. */
 const lostReferenced = (revision: string): Revisions => sql`

@@ -57,7 +57,10 @@ export async function codeMarkets(
   };
 }
 
-/** The markets of codes, by the keys of the codes. The market of a code never changes. */
+/**
+ * The markets of codes, by the keys of the codes. A removed price has a market too: an old revision
+ * still has it. The market of a code never changes while the price exists.
+ */
 async function storedMarkets(
   db: Kysely<Database>,
   keys: readonly string[],
@@ -65,8 +68,11 @@ async function storedMarkets(
 ): Promise<ReadonlyMap<string, Market>> {
   const { rows } = await sql<{ key: string; slug: string }>`
     select p.code_key as key, market.slug
-    from price as p join market on market.id = p.market_id
+    from (select code_key, market_id, true as "isPresent" from price
+      union all select code_key, market_id, false from price_history) as p
+      join market on market.id = p.market_id
     where p.code_key = any(${[...keys]}::text[])
-      and market.slug = any(${[...readable]}::text[])`.execute(db);
+      and market.slug = any(${[...readable]}::text[])
+    order by p."isPresent"`.execute(db);
   return new Map(rows.map(({ key, slug }) => [key, marketOf(slug) as Market]));
 }

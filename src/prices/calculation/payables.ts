@@ -1,10 +1,12 @@
-import { daysOfPeriod } from '../../calculation/period.ts';
+import { daysOfPeriod, type Period } from '../../calculation/period.ts';
+import { ONE } from '../../calculation/unit.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import { type PayableReference, referenceOn } from '../../catalog/payable-reference.ts';
 import { brokenRules, type Violation } from '../../errors.ts';
-import { dayText } from '../../std/days.ts';
+import { type Days, dayOf, dayText } from '../../std/days.ts';
 import type { SelectedPrice } from '../market/query.ts';
-import type { OpenMarket } from './data.ts';
+import { NO_POINTS } from '../series/collector.ts';
+import type { CalculationData } from './data.ts';
 import {
   type CalculationInput,
   type CalculationPlan,
@@ -13,7 +15,7 @@ import {
   type PriceInput,
   payableNames,
 } from './plan.ts';
-import { priceRange, sessionDays } from './price-input.ts';
+import { PriceSessions, priceRange, SessionsMissingError } from './price-input.ts';
 
 /*
  * `payables`: the input of each reference, which is known when the payable is read. A figure uses
@@ -24,24 +26,25 @@ import { priceRange, sessionDays } from './price-input.ts';
 interface FoundPayable {
   readonly input: PriceInput;
   readonly price: SelectedPrice;
-  /** The days of the sessions that its range has, ascending. */
-  readonly days: ArrayLike<number>;
+  readonly sessions: PriceSessions;
 }
+
+/** The opened markets of the payables, at the revision of the request. */
+type Opened = Omit<CalculationData, 'plans'>;
 
 /**
  * The plan of `payables` with the inputs of its references: one for all anchors, or one for each
  * run of anchors with the same references. Any other plan is returned as it is.
- * @param markets those of the payables, at the revision of the request
  * @throws Problem `validation_failed` for a payable without a reference
  */
 export async function referencedPlans(
   plan: CalculationPlan,
-  markets: readonly OpenMarket[],
+  opened: Opened,
 ): Promise<readonly CalculationPlan[]> {
   const { references, anchors } = plan;
   if (references === null) return [plan];
   const broken: Violation[] = [];
-  const payables = await foundPayables(plan, markets, broken);
+  const payables = await foundPayables(plan, opened, broken);
   const plans: { key: string; plan: CalculationPlan; anchors: (number | null)[] }[] = [];
   for (const anchor of anchors) {
     const found = payables.map((each) => referenceAt(each, anchor, broken));
@@ -54,10 +57,10 @@ export async function referencedPlans(
   return plans.map((each) => ({ ...each.plan, anchors: each.anchors }));
 }
 
-/** Finds the payables, and reads the days of their sessions. */
+/** Finds the payables, and reads their sessions. */
 async function foundPayables(
   plan: CalculationPlan,
-  markets: readonly OpenMarket[],
+  { markets, references, data }: Opened,
   broken: Violation[],
 ): Promise<readonly FoundPayable[]> {
   const found = plan.inputs.flatMap((input) => {
@@ -77,7 +80,12 @@ async function foundPayables(
   return Promise.all(
     found.map(async ({ input, price, open }) => {
       const read = await open.reader.series([price.id], priceRange(input, plan.anchors));
-      return { input, price, days: read.get(price.id)?.day ?? [] };
+      const calendar = references.calendars.of(price.id)?.calendar ?? null;
+      const asPublished = { isPayable: true, unit: ONE, conversion: null, source: null };
+      const prepared = { input, price, calendar, ...asPublished };
+      const columns = read.get(price.id) ?? NO_POINTS;
+      const asOfDay = dayOf(data.committedAt.slice(0, 10));
+      return { input, price, sessions: new PriceSessions(prepared, columns, asOfDay) };
     }),
   );
 }
@@ -93,12 +101,12 @@ const unknownReference = ({ codePointer: pointer }: PriceInput, why: string): Vi
  * no figure, and any reference may stand in the receipt: that of the last day, or the first.
  */
 function referenceAt(
-  { input, price, days }: FoundPayable,
+  { input, price, sessions }: FoundPayable,
   anchor: number | null,
   broken: Violation[],
 ): PayableReference | null {
   const references = price.payable_reference;
-  const used = sessionDays(input, anchor, days);
+  const used = usedDays(sessions, anchor);
   if (used === null) {
     const day = lastDayOf(input, anchor);
     return referenceOn(references, dayText(day)) ?? references?.[0] ?? null;
@@ -115,6 +123,17 @@ function referenceAt(
     broken.push(unknownReference(input, detail));
   }
   return null;
+}
+
+/** The days of the sessions that are used; null without any, and if due ones are missing. */
+function usedDays(sessions: PriceSessions, anchor: number | null): Days | null {
+  try {
+    return sessions.usedDays(anchor);
+  } catch (error) {
+    // The calculation reports it.
+    if (error instanceof SessionsMissingError) return null;
+    throw error;
+  }
 }
 
 /** The last day of a period: that of the anchor for a period of sessions. */
@@ -146,16 +165,23 @@ function withReferences(
   return { ...plan, inputs };
 }
 
-/** The input of a reference. @throws Problem for an average of a month without a period */
+/** True for a period that has no average: one day, or one session. */
+const isOneSession = (period: Period): boolean =>
+  period.kind === 'sessions'
+    ? period.count === 1
+    : period.kind === 'days' && period.first === period.last;
+
+/** The input of a reference. @throws Problem for an average of a month without a period of days */
 function referenceInput(
   name: string,
   payable: PriceInput,
   shared: PlannedReferences,
   { code, side, statistic }: PayableReference,
 ): PriceInput {
-  if (shared.period === null && statistic === 'month-average') {
+  const isAveraged = shared.period !== null && !isOneSession(shared.period.period);
+  if (statistic === 'month-average' && !isAveraged) {
     const why = `The reference of ${payable.code} is the average of a month`;
-    const detail = `${why}; add referencePeriod, such as M-1`;
+    const detail = `${why}; set referencePeriod to its period, such as M-1`;
     throw brokenRules([{ pointer: '/referencePeriod', code: 'invalid_format', detail }]);
   }
   const { text, period } = shared.period ?? payable;

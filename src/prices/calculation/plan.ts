@@ -284,8 +284,16 @@ export const payableNames = (place: number) => ({
   content: `content${place}`,
 });
 
-const CONTENT = /^\d+(\.\d+)?$/;
-const CONTENT_DETAIL = 'Must be a percentage as a text, such as "18"';
+const CONTENT = /^0*(100(\.0+)?|\d{1,2}(\.\d+)?)$/;
+const CONTENT_DETAIL = 'Must be a percentage as a text, such as "18", of at most 100';
+const CONTENT_NEEDED =
+  'Each of several payables needs its content: their sum is a value for each tonne of the material';
+
+/** The violation of the content of one of some payables; null if it may be as it is. */
+function contentFault(content: unknown, count: number): string | null {
+  if (content === undefined) return count > 1 ? CONTENT_NEEDED : null;
+  return CONTENT.test(String(content)) ? null : CONTENT_DETAIL;
+}
 
 /** The short form `payables`: payable × reference × content, summed. */
 function payablesForm(body: Members, broken: Violations): SentCalculation {
@@ -300,8 +308,9 @@ function payablesForm(body: Members, broken: Violations): SentCalculation {
     const pointer = `/payables/${index}`;
     if (!broken.check(checkPayable, each, pointer)) return [];
     const { content, ...members } = each as Members;
-    if (content !== undefined && !CONTENT.test(String(content))) {
-      broken.add(`${pointer}/content`, 'invalid_format', CONTENT_DETAIL);
+    const fault = contentFault(content, sent.length);
+    if (fault !== null) {
+      broken.add(`${pointer}/content`, 'invalid_format', fault);
       return [];
     }
     const named = payableNames(index + 1);
@@ -313,8 +322,8 @@ function payablesForm(body: Members, broken: Violations): SentCalculation {
     const price = { ...members, period: body['period'] };
     const payable = { name: named.payable, members: price, codePointer: `${pointer}/code` };
     const number = { name: named.content, members: { value: content, unit: '%' }, codePointer: '' };
-    const sent = content === undefined ? [payable] : [payable, number];
-    return sent.map((input) => ({ ...input, pointer: '' }));
+    const made = content === undefined ? [payable] : [payable, number];
+    return made.map((input) => ({ ...input, pointer: '' }));
   });
   const isWhole = terms.length > 0 && terms.length === sent.length;
   return isWhole

@@ -68,20 +68,6 @@ export function priceRange(
   return { days: { first: -Infinity, last }, last: isOne ? count - offset : null };
 }
 
-/**
- * The first and last session published in the period of an input; null without any.
- * @param days the days of the points of `priceRange`
- */
-export function sessionDays(
-  { period }: PriceInput,
-  anchor: number | null,
-  days: ArrayLike<number>,
-): Days | null {
-  const { from, to } = sessionsIn(period, anchor, days);
-  const [first, last] = [days[from], days[to - 1]];
-  return to > from && first !== undefined && last !== undefined ? { first, last } : null;
-}
-
 /** The indexes of the sessions published in a period. */
 function sessionsIn(
   period: PriceInput['period'],
@@ -168,6 +154,16 @@ export class PriceSessions {
     };
   }
 
+  /**
+   * The first and the last day of the sessions that an anchor uses, with substitutes; null without
+   * any.
+   * @throws SessionsMissingError
+   */
+  usedDays(anchor: number | null): Days | null {
+    const days = this.#find(anchor).used.map(({ index }) => this.#dayAt(index));
+    return days.length === 0 ? null : { first: Math.min(...days), last: Math.max(...days) };
+  }
+
   #find(anchor: number | null): FoundSessions {
     const span = this.#span(anchor);
     const { from, to } = span;
@@ -181,18 +177,24 @@ export class PriceSessions {
   }
 
   #standsFor({ index, substituteFor }: UsedSession): number {
-    return substituteFor ?? (this.#observations.columns.day[index] as number);
+    return substituteFor ?? this.#dayAt(index);
+  }
+
+  #dayAt(index: number): number {
+    return this.#observations.columns.day[index] as number;
   }
 
   /** The sessions published in the period. */
   #span(anchor: number | null): SessionIndexes & { readonly days: Days | null } {
-    const { input } = this.prepared;
+    const { period } = this.prepared.input;
     const { day } = this.#observations.columns;
-    const days =
-      input.period.kind === 'sessions'
-        ? sessionDays(input, anchor, day)
-        : daysOfPeriod(input.period, anchor ?? ANY_DAY);
-    return { ...sessionsIn(input.period, anchor, day), days };
+    const indexes = sessionsIn(period, anchor, day);
+    if (period.kind !== 'sessions') {
+      return { ...indexes, days: daysOfPeriod(period, anchor ?? ANY_DAY) };
+    }
+    const [first, last] = [day[indexes.from], day[indexes.to - 1]];
+    const isEmpty = indexes.to <= indexes.from || first === undefined || last === undefined;
+    return { ...indexes, days: isEmpty ? null : { first, last } };
   }
 
   /** The days on which sessions of the period may be due. */

@@ -19,7 +19,7 @@ import {
 import { sampleRates, type Warning } from '../answer/warnings.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { References } from '../market/references.ts';
-import { ColumnsBuilder } from '../series/collector.ts';
+import { NO_POINTS } from '../series/collector.ts';
 import type { SeriesRange } from '../series/ranges.ts';
 import { basisInputs } from './basis.ts';
 import type { CalculationData, OpenMarket } from './data.ts';
@@ -247,8 +247,6 @@ function foundPrice(
 }
 
 const rangeKey = ({ days, last }: SeriesRange): string => `${days.first} ${days.last} ${last}`;
-
-const NO_POINTS: Columns = new ColumnsBuilder(0).finish();
 
 /** Reads the points of price inputs: one read for each market and range of days. */
 async function readColumns(

@@ -149,3 +149,6 @@ export class SeriesCollector {
     }
   }
 }
+
+/** The columns of a price without points. */
+export const NO_POINTS: Columns = new ColumnsBuilder(0).finish();

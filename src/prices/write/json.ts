@@ -11,7 +11,7 @@ import {
 import type { CurrencyRates } from '../../conversion/rate-table.ts';
 import { summaryJson } from '../../conversion/summary.ts';
 import type { Metadata, RenderContext } from '../answer/answer.ts';
-import { ColumnsBuilder } from '../series/collector.ts';
+import { NO_POINTS } from '../series/collector.ts';
 import {
   ascii,
   ByteWriter,
@@ -267,7 +267,7 @@ export function* slicesOfPoints(
   yield writer.end();
 }
 
-const NO_POINTS = nativePoints(new ColumnsBuilder(0).finish());
+const NO_NATIVE = nativePoints(NO_POINTS);
 const RECORD_END = ']}';
 
 /** A record as JSON up to its points; members are in the order of the contract. */
@@ -286,7 +286,7 @@ function recordStart(
 /** One record as JSON, in slices. */
 const recordJson = (context: RenderContext, contents: Contents): Generator<Buffer> =>
   slicesOfPoints(
-    contents.points ?? NO_POINTS,
+    contents.points ?? NO_NATIVE,
     context.plan.options.decimalsAsText,
     recordStart(context, contents),
     RECORD_END,
