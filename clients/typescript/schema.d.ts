@@ -2156,7 +2156,7 @@ export interface components {
         /** @description A payable × its reference × the content */
         readonly ValuedPayable: {
             readonly code: string;
-            /** @description Percent of the element, a decimal; without it, of the contained element */
+            /** @description Percent of the element, a decimal. A single payable without it: of the contained element */
             readonly content?: string;
             /**
              * @description Default `mid`
