@@ -208,13 +208,13 @@ t.test('a calculation at an old revision uses a reference that was removed since
     const service = await serviceOn(t, database, settings);
     const now = await calculate(service, body);
     const then = await calculate(service, { ...body, options: { revision } });
-    return { now: now.status, then: then.text };
+    return { now: now.status, old: then.text };
   };
   const before = await atRevision({});
-  t.match(before, { now: 200, then: '"value":71,' });
+  t.match(before, { now: 200, old: '"value":71,' });
   for (const each of [batch, loaded.batch, price]) await undoBatch(client, each);
   for (const settings of [{}, { PRICE_BOOK_BYTES: '0' }]) {
-    t.strictSame(await atRevision(settings), { now: 400, then: before.then });
+    t.strictSame(await atRevision(settings), { now: 400, old: before.old });
   }
 });
 
