@@ -16,6 +16,7 @@ create table webhook (
   position bigint not null check (position >= 0),
   paused_until timestamptz,
   delivered_at timestamptz,
+  failing_since timestamptz,
   disabled_at timestamptz,
   disabled_reason text,
   check ((disabled_at is null) = (disabled_reason is null))
@@ -26,6 +27,8 @@ comment on column webhook.api_key_id is
   'The API key whose scopes bound the messages. A key that was rotated stands for its replacement.';
 comment on column webhook.position is 'The last revision for which messages were made.';
 comment on column webhook.paused_until is 'The end of the last Retry-After of the receiver.';
+comment on column webhook.failing_since is
+  'The first failed attempt since the last delivery; null if the last attempt was delivered.';
 
 create table webhook_secret (
   id integer primary key generated always as identity,
@@ -60,6 +63,8 @@ comment on table webhook_message is
 comment on column webhook_message.last_result is
   'The status or the error of the last attempt; never the answer of the receiver.';
 create index webhook_message_waiting on webhook_message (webhook_id, due_at, id) where outcome is null;
+create index webhook_message_claimed on webhook_message (webhook_id)
+  where outcome is null and claimed_until is not null;
 create index webhook_message_ended on webhook_message (ended_at) where outcome is not null;
 
 create table webhook_count (

@@ -366,7 +366,7 @@ begin
       ('prices_webhooks', 'select', 'load_batch'),
       ('prices_webhooks', 'select (id, public_id, expires_at, revoked_at, replaced_by)', 'api_key'),
       ('prices_webhooks', 'select', 'api_key_scope'),
-      ('prices_webhooks', 'select, update (position, paused_until, delivered_at, disabled_at, disabled_reason)', 'webhook'),
+      ('prices_webhooks', 'select, update (position, paused_until, delivered_at, failing_since, disabled_at, disabled_reason)', 'webhook'),
       ('prices_webhooks', 'select', 'webhook_secret'),
       ('prices_webhooks', 'select, insert, update, delete', 'webhook_message'),
       ('prices_webhooks', 'select, insert, update', 'webhook_count'),

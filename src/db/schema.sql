@@ -3759,6 +3759,7 @@ create table webhook (
   "position" bigint not null,
   paused_until timestamp with time zone,
   delivered_at timestamp with time zone,
+  failing_since timestamp with time zone,
   disabled_at timestamp with time zone,
   disabled_reason text,
   constraint webhook_pkey PRIMARY KEY (id),
@@ -3773,6 +3774,8 @@ create table webhook (
 comment on column webhook."position" is 'The last revision for which messages were made.';
 
 comment on column webhook.api_key_id is 'The API key whose scopes bound the messages. A key that was rotated stands for its replacement.';
+
+comment on column webhook.failing_since is 'The first failed attempt since the last delivery; null if the last attempt was delivered.';
 
 comment on column webhook.paused_until is 'The end of the last Retry-After of the receiver.';
 
@@ -3820,6 +3823,8 @@ comment on column webhook_message.last_result is 'The status or the error of the
 comment on table webhook_message is 'Messages to receivers. One without an outcome waits until due_at. A sender claims it for a while.';
 
 CREATE INDEX webhook_message_waiting ON public.webhook_message USING btree (webhook_id, due_at, id) WHERE (outcome IS NULL);
+
+CREATE INDEX webhook_message_claimed ON public.webhook_message USING btree (webhook_id) WHERE ((outcome IS NULL) AND (claimed_until IS NOT NULL));
 
 CREATE INDEX webhook_message_ended ON public.webhook_message USING btree (ended_at) WHERE (outcome IS NOT NULL);
 

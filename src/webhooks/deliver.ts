@@ -1,4 +1,4 @@
-import { type Kysely, sql, type Transaction } from 'kysely';
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Database } from '../db/schema.ts';
 import { scopesNow } from './access.ts';
 import type { Filter, Message } from './message.ts';
@@ -31,43 +31,77 @@ export type Claimed = Message &
 
 const instant = (ms: number) => sql`${new Date(ms).toISOString()}::timestamptz`;
 
+/** SQL: true if a sender has a message of a subscription now. */
+const isClaimed = (webhookId: RawBuilder<unknown>, now: RawBuilder<unknown>) =>
+  sql<boolean>`exists (select from webhook_message c
+    where c.webhook_id = ${webhookId} and c.outcome is null and c.claimed_until is not null
+      and c.claimed_until > ${now})`;
+
+/** SQL: the message of a subscription that is sent next, if it is due. */
+const nextDue = (webhookId: RawBuilder<unknown>, now: RawBuilder<unknown>) =>
+  sql`select id, due_at from webhook_message
+    where webhook_id = ${webhookId} and outcome is null and due_at <= ${now}
+    order by due_at, id limit 1`;
+
+/**
+ * Locks subscriptions with a due message, so that no other sender claims their messages.
+ * @returns their ids
+ */
+async function lockDue(
+  trx: Transaction<Database>,
+  now: RawBuilder<unknown>,
+  { isFailing, limit }: ClaimOptions,
+): Promise<readonly number[]> {
+  const { rows } = await sql<{ id: number }>`
+    select w.id from webhook w cross join lateral (${nextDue(sql`w.id`, now)}) as m
+    where w.disabled_at is null and (w.paused_until is null or w.paused_until <= ${now})
+      and (w.failing_since is not null) = ${isFailing}::boolean
+      and not ${isClaimed(sql`w.id`, now)}
+    order by m.due_at limit ${limit}::integer
+    for no key update of w skip locked`.execute(trx);
+  return rows.map(({ id }) => id);
+}
+
+interface ClaimOptions {
+  /** True for the receivers whose last attempt failed, false for all others. */
+  readonly isFailing: boolean;
+  /** Most messages. */
+  readonly limit: number;
+}
+
 /**
  * Claims messages that are due: at most one of each subscription, so that a receiver that does not
  * answer has one connection, and none of a receiver that asked to wait. A claim ends by itself if
  * its sender does.
- * @param limit most messages
  */
 export async function claim(
   db: Kysely<Database>,
   nowMs: number,
-  limit: number,
+  options: ClaimOptions,
 ): Promise<readonly Claimed[]> {
   const now = instant(nowMs);
-  const { rows } = await sql<Claimed>`
-    with due as (
-      select m.id
-      from webhook w
-        cross join lateral (
-          select id, due_at from webhook_message
-          where webhook_id = w.id and outcome is null and due_at <= ${now}
-            and (claimed_until is null or claimed_until <= ${now})
-          order by due_at, id limit 1 for update skip locked) as m
-      where w.disabled_at is null and (w.paused_until is null or w.paused_until <= ${now})
-        and not exists (select from webhook_message other
-          where other.webhook_id = w.id and other.outcome is null and other.claimed_until > ${now})
-      order by m.due_at limit ${limit}::integer),
-    claimed as (
-      update webhook_message m set claimed_until = ${instant(nowMs + CLAIM_MS)}
-      from due where m.id = due.id
-      returning m.*)
-    select c.id, c.type, c.content, c.attempts, c.webhook_id as "webhookId",
-      w.public_id as webhook, w.url, w.markets, w.codes, w.operations, s.epoch,
-      array(select secret from webhook_secret
-        where webhook_id = w.id and (expires_at is null or expires_at > ${now})
-        order by id desc) as secrets,
-      ${scopesNow(sql`w.api_key_id`)} as scopes
-    from claimed c join webhook w on w.id = c.webhook_id cross join service s`.execute(db);
-  return rows;
+  return await db.transaction().execute(async (trx) => {
+    const ids = await lockDue(trx, now, options);
+    if (ids.length === 0) return [];
+    // Claims that were committed before the lock are visible to this statement only.
+    const { rows } = await sql<Claimed>`
+      with due as (
+        select m.id from unnest(${ids}::integer[]) as locked (id)
+          cross join lateral (${nextDue(sql`locked.id`, now)}) as m
+        where not ${isClaimed(sql`locked.id`, now)}),
+      claimed as (
+        update webhook_message m set claimed_until = ${instant(nowMs + CLAIM_MS)}
+        from due where m.id = due.id
+        returning m.*)
+      select c.id, c.type, c.content, c.attempts, c.webhook_id as "webhookId",
+        w.public_id as webhook, w.url, w.markets, w.codes, w.operations, s.epoch,
+        array(select secret from webhook_secret
+          where webhook_id = w.id and (expires_at is null or expires_at > ${now})
+          order by id desc) as secrets,
+        ${scopesNow(sql`w.api_key_id`)} as scopes
+      from claimed c join webhook w on w.id = c.webhook_id cross join service s`.execute(trx);
+    return rows;
+  });
 }
 
 /** Gives back a claim without an attempt. */
@@ -126,7 +160,8 @@ export async function record(
 ): Promise<Outcome | 'retry'> {
   return await db.transaction().execute(async (trx) => {
     // Senders and commands lock a subscription before its messages.
-    await sql`select from webhook where id = ${message.webhookId}::integer for update`.execute(trx);
+    await sql`select from webhook where id = ${message.webhookId}::integer
+      for no key update`.execute(trx);
     const outcome = await recordIn(trx, message, answer, nowMs);
     await count(trx, outcome === 'retry' ? 'failed' : outcome === 'failed' ? 'given-up' : outcome);
     return outcome;
@@ -146,7 +181,8 @@ async function recordIn(
   const { status, text, retryAfter } = answer;
   if (status !== null && status >= 200 && status <= 299) {
     await end(trx, message, 'delivered', text, nowMs);
-    await sql`update webhook set delivered_at = ${instant(nowMs)}, paused_until = null
+    await sql`update webhook set delivered_at = ${instant(nowMs)}, paused_until = null,
+        failing_since = null
       where id = ${message.webhookId}::integer`.execute(trx);
     return 'delivered';
   }
@@ -156,10 +192,9 @@ async function recordIn(
     return 'gone';
   }
   const pauseMs = retryAfterMs(retryAfter, nowMs);
-  if (pauseMs > 0) {
-    await sql`update webhook set paused_until = ${instant(nowMs + pauseMs)}
-      where id = ${message.webhookId}::integer`.execute(trx);
-  }
+  await sql`update webhook set failing_since = coalesce(failing_since, ${instant(nowMs)}),
+      paused_until = ${pauseMs > 0 ? instant(nowMs + pauseMs) : sql`paused_until`}
+    where id = ${message.webhookId}::integer`.execute(trx);
   const wait = nextWait(message, pauseMs);
   if (wait === null) {
     await end(trx, message, 'failed', text, nowMs);

@@ -1,7 +1,7 @@
-import { type Kysely, sql, type Transaction } from 'kysely';
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import { numberOf } from '../db/revisions.ts';
 import type { Database } from '../db/schema.ts';
-import { commitAfter } from '../prices/changes/commit.ts';
+import { type Commit, commitAfter } from '../prices/changes/commit.ts';
 import { scopesNow } from './access.ts';
 import { changedContent, type Filter, type MessageType } from './message.ts';
 
@@ -14,41 +14,46 @@ interface ActiveWebhook extends Filter {
   readonly scopes: readonly string[] | null;
 }
 
+/** Reads the subscriptions that are not disabled. */
+async function readWebhooks(
+  db: Kysely<Database>,
+  locking: RawBuilder<unknown> = sql``,
+): Promise<readonly ActiveWebhook[]> {
+  const { rows } = await sql<ActiveWebhook>`
+    select id, position, markets, codes, operations, ${scopesNow(sql`w.api_key_id`)} as scopes
+    from webhook w where disabled_at is null order by id ${locking}`.execute(db);
+  return rows;
+}
+
 /**
  * Locks the subscriptions that are not disabled, so that no other sender makes their messages.
  * @returns their rows, in the order in which they are locked
  */
-export async function lockWebhooks(trx: Transaction<Database>): Promise<readonly ActiveWebhook[]> {
-  const { rows } = await sql<ActiveWebhook>`
-    select id, position, markets, codes, operations, ${scopesNow(sql`w.api_key_id`)} as scopes
-    from webhook w where disabled_at is null order by id for update of w`.execute(trx);
-  return rows;
-}
+export const lockWebhooks = (trx: Transaction<Database>): Promise<readonly ActiveWebhook[]> =>
+  readWebhooks(trx, sql`for no key update of w`);
 
 /** A message to insert. */
 interface NewMessage {
   readonly webhookId: number;
   readonly content: unknown;
-  /** Number of the revision; null for a message that is not about a commit. */
-  readonly revision: string | null;
 }
 
-/** Inserts messages that are due at once. */
+/**
+ * Inserts messages that are due at once.
+ * @param revision number of the revision; null for messages that are not about a commit
+ */
 export async function insertMessages(
   trx: Transaction<Database>,
-  type: MessageType,
+  { type, revision }: { readonly type: MessageType; readonly revision: string | null },
   messages: readonly NewMessage[],
   nowMs: number,
 ): Promise<void> {
   if (messages.length === 0) return;
-  const now = new Date(nowMs).toISOString();
-  const rows = messages.map(
-    ({ webhookId, content, revision }) =>
-      sql`(${webhookId}::integer, ${type}, ${revision}::bigint, ${JSON.stringify(content)}::jsonb,
-        ${now}::timestamptz)`,
-  );
   await sql`insert into webhook_message (webhook_id, type, revision, content, due_at)
-    values ${sql.join(rows)}`.execute(trx);
+    select webhook_id, ${type}, ${revision}::bigint, content, ${new Date(nowMs).toISOString()}::timestamptz
+    from unnest(${messages.map(({ webhookId }) => webhookId)}::integer[],
+      ${messages.map(({ content }) => JSON.stringify(content))}::jsonb[])
+      as made (webhook_id, content)`.execute(trx);
 }
 
 /** True if a commit is newer than the position of a subscription. */
@@ -59,27 +64,63 @@ async function isBehind(db: Kysely<Database>): Promise<boolean> {
   return rows[0]?.behind === true;
 }
 
+/** The least position; null without subscriptions. */
+const leastOf = (webhooks: readonly ActiveWebhook[]): string | null =>
+  webhooks.reduce<string | null>(
+    (least, { position }) =>
+      least === null || BigInt(position) < BigInt(least) ? position : least,
+    null,
+  );
+
+/** The contents of the messages about a commit, by subscription. */
+function contentsOf(
+  commit: Commit,
+  webhooks: readonly ActiveWebhook[],
+): ReadonlyMap<number, unknown> {
+  // Many subscriptions have one filter.
+  const made = new Map<string, ReturnType<typeof changedContent>>();
+  const contents = new Map<number, unknown>();
+  for (const { id, markets, codes, operations, scopes } of webhooks) {
+    if (scopes === null) continue;
+    const key = JSON.stringify([markets, codes, operations, scopes]);
+    const content = made.has(key)
+      ? made.get(key)
+      : changedContent(commit, { markets, codes, operations }, new Set(scopes));
+    made.set(key, content ?? null);
+    if (content) contents.set(id, content);
+  }
+  return contents;
+}
+
 /**
  * Makes the messages of the next commit. Messages and positions change in one transaction, so that
- * a commit is neither lost nor announced by two messages.
+ * a commit is neither lost nor announced by two messages. The commit is read before it, since no
+ * outcome of an attempt can be recorded while the subscriptions are locked.
  * @returns false if there is no further commit
  */
-async function followCommit(trx: Transaction<Database>, nowMs: number): Promise<boolean> {
-  const webhooks = await lockWebhooks(trx);
-  const positions = webhooks.map(({ position }) => BigInt(position));
-  const [first] = positions.sort((a, b) => (a < b ? -1 : 1));
-  if (first === undefined) return false;
-  const commit = await commitAfter(trx, String(first));
-  if (commit === null) return false;
+async function followCommit(
+  db: Kysely<Database>,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const webhooks = await readWebhooks(db);
+  const first = leastOf(webhooks);
+  const commit = first && (await commitAfter(db, first, signal));
+  if (!commit) return false;
   const number = numberOf(commit.revision);
-  const behind = webhooks.filter(({ position }) => BigInt(position) < BigInt(number));
-  const messages = behind.flatMap((webhook) => {
-    const content = webhook.scopes && changedContent(commit, webhook, new Set(webhook.scopes));
-    return content ? [{ webhookId: webhook.id, content, revision: number }] : [];
+  const contents = contentsOf(commit, webhooks);
+  await db.transaction().execute(async (trx) => {
+    // Positions only grow: this commit is the next one of each that is behind it.
+    const behind = (await lockWebhooks(trx))
+      .filter(({ position }) => BigInt(position) < BigInt(number))
+      .map(({ id }) => id);
+    const messages = behind
+      .filter((id) => contents.has(id))
+      .map((id) => ({ webhookId: id, content: contents.get(id) }));
+    await insertMessages(trx, { type: 'prices.changed', revision: number }, messages, nowMs);
+    await sql`update webhook set position = ${number}::bigint
+      where id = any(${behind}::integer[])`.execute(trx);
   });
-  await insertMessages(trx, 'prices.changed', messages, nowMs);
-  await sql`update webhook set position = ${number}::bigint
-    where id = any(${behind.map(({ id }) => id)}::integer[])`.execute(trx);
   return true;
 }
 
@@ -95,6 +136,6 @@ export async function follow(
   if (!(await isBehind(db))) return;
   let hasMore = true;
   while (hasMore && !signal.aborted) {
-    hasMore = await db.transaction().execute((trx) => followCommit(trx, nowMs));
+    hasMore = await followCommit(db, nowMs, signal);
   }
 }

@@ -67,9 +67,9 @@ export function lateRounds(db: Kysely<Database>, graceMinutes: number): LateRoun
       const messages = webhooks.flatMap((webhook) => {
         const { scopes } = webhook;
         const content = scopes && lateContent(added, webhook, new Set(scopes), recordedAt);
-        return content ? [{ webhookId: webhook.id, content, revision: null }] : [];
+        return content ? [{ webhookId: webhook.id, content }] : [];
       });
-      await insertMessages(trx, 'price.late', messages, nowMs);
+      await insertMessages(trx, { type: 'price.late', revision: null }, messages, nowMs);
     });
   };
 }

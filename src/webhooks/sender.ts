@@ -10,6 +10,11 @@ import { send } from './send.ts';
 
 /** Most messages that are sent at a time. A receiver has at most one of them. */
 const SENDING_MAX = 100;
+/**
+ * Most of them to receivers whose last attempt failed: any number of receivers that do not answer
+ * leaves room for the others.
+ */
+const FAILING_MAX = SENDING_MAX / 2;
 
 /** Time between looks at the database. */
 const ROUND_MS = 1_000;
@@ -45,6 +50,8 @@ export class Sender {
   readonly #stopping = new AbortController();
   readonly #stopped = Promise.withResolvers<void>();
   readonly #sending = new Set<Promise<void>>();
+  /** How many of them are sent to receivers whose last attempt failed. */
+  #failing = 0;
   #lateAtMs = Number.NEGATIVE_INFINITY;
   #purgedAtMs = Number.NEGATIVE_INFINITY;
   #wake: () => void = () => {};
@@ -63,24 +70,33 @@ export class Sender {
     const nowMs = this.#now();
     await follow(db, nowMs, this.#stopping.signal);
     await this.#sendDue(nowMs);
-    // Last, so that a fault here delays no message.
-    if (nowMs - this.#lateAtMs >= LATE_MS) {
+    // Last, so that a fault here delays no message. A clock that was set back delays nothing.
+    if (Math.abs(nowMs - this.#lateAtMs) >= LATE_MS) {
       await this.#judgeLate(nowMs);
       this.#lateAtMs = nowMs;
       await this.#sendDue(nowMs);
     }
-    if (nowMs - this.#purgedAtMs >= PURGE_MS) {
+    if (Math.abs(nowMs - this.#purgedAtMs) >= PURGE_MS) {
       await purge(db, nowMs);
       this.#purgedAtMs = nowMs;
     }
   }
 
   async #sendDue(nowMs: number): Promise<void> {
+    await this.#begin(nowMs, false, SENDING_MAX);
+    await this.#begin(nowMs, true, FAILING_MAX - this.#failing);
+  }
+
+  /** Begins to send due messages to receivers whose last attempt failed, or to the others. */
+  async #begin(nowMs: number, isFailing: boolean, most: number): Promise<void> {
     const { db } = this.#options;
-    const free = SENDING_MAX - this.#sending.size;
-    const claimed = free > 0 ? await claim(db, nowMs, free) : [];
+    const limit = Math.min(most, SENDING_MAX - this.#sending.size);
+    const claimed = limit > 0 ? await claim(db, nowMs, { isFailing, limit }) : [];
+    const share = Number(isFailing);
     for (const message of claimed) {
+      this.#failing += share;
       const sending = this.#send(message).finally(() => {
+        this.#failing -= share;
         this.#sending.delete(sending);
         // The next message of the same receiver may be due.
         this.#wake();

@@ -265,9 +265,51 @@ t.test('every answer of a receiver ends its attempt', async (t) => {
   t.same(rows, Array(4).fill({ attempts: 1, outcome: null }));
 });
 
-t.test('several senders send each message once', async (t) => {
+t.test('any number of receivers that do not answer leave room for the others', async (t) => {
   const database = await filled(t);
-  const receivers = await Promise.all([1, 2, 3].map(() => startReceiver(t)));
+  const silent = createTcpServer(() => {});
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const { id } = await subscribe(database, `http://127.0.0.1:${port}/`, CHANGES);
+  // More than are sent at a time.
+  await database.pool.query(
+    `insert into webhook (public_id, url, api_key_id, operations, position, failing_since)
+      select 'wh_' || lpad(n::text, 10, '0'), url, api_key_id, operations, position, now()
+      from webhook, generate_series(1, 150) as n where public_id = $1`,
+    [id],
+  );
+  await publish(database);
+  const bell = senderOn(t, database);
+  await bell.sender.round();
+  const quick = await startReceiver(t);
+  await subscribe(database, quick.url, CHANGES);
+  await publish(database);
+  await bell.sender.round();
+  await until('the message is there', () => quick.received.length === 1);
+  const { rows } = await database.pool.query(
+    `select count(*)::int as sending from webhook_message m join webhook w on w.id = webhook_id
+      where claimed_until is not null and failing_since is not null`,
+  );
+  t.same(rows, [{ sending: 50 }]);
+});
+
+t.test('several senders send each message once, and a receiver one at a time', async (t) => {
+  const database = await filled(t);
+  const most: Record<string, number> = {};
+  const receivers = await Promise.all(
+    [1, 2, 3].map((name) => {
+      let sending = 0;
+      return startReceiver(t, async () => {
+        sending += 1;
+        most[name] = Math.max(most[name] ?? 0, sending);
+        // Long enough for another sender to begin.
+        await database.pool.query('select pg_sleep(0.02)');
+        sending -= 1;
+        return 204;
+      });
+    }),
+  );
   for (const { url } of receivers) await subscribe(database, url, CHANGES);
   const bells = [1, 2, 3].map(() => senderOn(t, database, { now: Date.now }));
   for (const { sender } of bells) sender.start();
@@ -277,6 +319,7 @@ t.test('several senders send each message once', async (t) => {
   await Promise.all(bells.map(({ sender }) => sender.stop()));
   t.equal(ids().length, 60);
   t.equal(new Set(ids()).size, 60);
+  t.same(most, { 1: 1, 2: 1, 3: 1 });
 });
 
 t.test('a message of a sender that was killed is sent again with the same id', async (t) => {

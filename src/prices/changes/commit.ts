@@ -27,12 +27,19 @@ export interface Commit {
   readonly prices: readonly CommittedPrice[];
 }
 
+/** Most prices that a statement counts: a commit may have changed every point of every price. */
+const SLICE = 100;
+
 /**
  * Reads the first commit after a revision, and counts its changes by kind without reading values.
  * @param after number of a revision; 0 for the beginning
- * @returns null if there is none
+ * @returns null if there is none, or if the signal was aborted meanwhile
  */
-export async function commitAfter(db: Kysely<Database>, after: string): Promise<Commit | null> {
+export async function commitAfter(
+  db: Kysely<Database>,
+  after: string,
+  signal?: AbortSignal,
+): Promise<Commit | null> {
   const { rows: revisions } = await sql<RevisionRow>`
     select r.number, concat_ws('.', r.number, r.commit_id) as revision, r.committed_at,
       coalesce((select concat_ws('.', b.number, b.commit_id) from revision b
@@ -40,15 +47,23 @@ export async function commitAfter(db: Kysely<Database>, after: string): Promise<
     from revision r where r.number > ${after}::bigint order by r.number limit 1`.execute(db);
   const [found] = revisions;
   if (found === undefined) return null;
-  const { rows } = await segmentsOf(sql`${found.number}::bigint`).execute(db);
+  const prices: CommittedPrice[] = [];
+  let counted = '0';
+  for (let hasMore = true; hasMore; ) {
+    if (signal?.aborted) return null;
+    const { rows } = await segmentsAfter(sql`${found.number}::bigint`, counted).execute(db);
+    for (const { id, market, code, first, last, ...counts } of rows) {
+      prices.push({ market, code, first, last, counts: countsOf(counts) });
+      counted = id;
+    }
+    hasMore = rows.length === SLICE;
+  }
+  prices.sort((a, b) => (BigInt(a.first) < BigInt(b.first) ? -1 : 1));
   return {
     revision: found.revision,
     previous: found.previous,
     recordedAt: instantOf(found.committed_at),
-    prices: rows.map(({ market, code, first, last, ...counts }) => ({
-      ...{ market, code, first, last },
-      counts: countsOf(counts),
-    })),
+    prices,
   };
 }
 
@@ -71,14 +86,15 @@ interface SegmentCounts {
   readonly has_price: boolean;
 }
 
-type SegmentRow = SegmentCounts & Omit<CommittedPrice, 'counts'>;
+type SegmentRow = SegmentCounts & Omit<CommittedPrice, 'counts'> & { readonly id: string };
 
 /**
- * The segments of a revision, with the numbers that tell the kinds of their changes apart. Only
- * superseded points are looked up, so that a first load of any size is counted by its segments.
+ * The segments of a revision after a price id, with the numbers that tell the kinds of their changes
+ * apart. Only superseded points are looked up, so that a first load of any size is counted by its
+ * segments.
  */
-const segmentsOf = (revision: RawBuilder<unknown>) => sql<SegmentRow>`
-  select m.slug as market, (${priceCode(sql`c.price_id`)}) as code, c.first_seq as first,
+const segmentsAfter = (revision: RawBuilder<unknown>, after: string) => sql<SegmentRow>`
+  select c.price_id::text as id, m.slug as market, (${priceCode(sql`c.price_id`)}) as code, c.first_seq as first,
     c.first_seq + c.price_changes + c.points - 1 as last, c.points, c.price_changes,
     h.superseded, h.corrected,
     exists (select from price_history where id = c.price_id and revision_to = ${revision})
@@ -87,7 +103,10 @@ const segmentsOf = (revision: RawBuilder<unknown>) => sql<SegmentRow>`
       union all select from price_history
         where id = c.price_id and revision <= ${revision} and revision_to > ${revision})
       as has_price
-  from change_segment c join market m on m.id = c.market_id
+  from (select * from change_segment
+      where revision = ${revision} and price_id > ${after}::integer and first_seq is not null
+      order by price_id limit ${SLICE}::integer) as c
+    join market m on m.id = c.market_id
     cross join lateral (
       select count(*)::integer as superseded,
         (count(*) filter (where exists (select from series s
@@ -96,8 +115,7 @@ const segmentsOf = (revision: RawBuilder<unknown>) => sql<SegmentRow>`
             and later.date = h.date and later.revision = ${revision})))::integer as corrected
       from series_history h
       where h.price_id = c.price_id and h.revision_to = ${revision}) as h
-  where c.revision = ${revision} and c.first_seq is not null
-  order by c.first_seq`;
+  order by c.price_id`;
 
 function countsOf(row: SegmentCounts): ChangeCounts {
   const { points, superseded, corrected, price_changes: ofPrice } = row;
