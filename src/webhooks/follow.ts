@@ -49,8 +49,9 @@ export async function insertMessages(
   nowMs: number,
 ): Promise<void> {
   if (messages.length === 0) return;
+  const now = new Date(nowMs).toISOString();
   await sql`insert into webhook_message (webhook_id, type, revision, content, due_at)
-    select webhook_id, ${type}, ${revision}::bigint, content, ${new Date(nowMs).toISOString()}::timestamptz
+    select webhook_id, ${type}, ${revision}::bigint, content, ${now}::timestamptz
     from unnest(${messages.map(({ webhookId }) => webhookId)}::integer[],
       ${messages.map(({ content }) => JSON.stringify(content))}::jsonb[])
       as made (webhook_id, content)`.execute(trx);

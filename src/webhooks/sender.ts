@@ -153,8 +153,8 @@ export class Sender {
   async #send(message: Claimed): Promise<void> {
     const { db, log } = this.#options;
     const { id, webhook, url, type } = message;
-    const about = { webhook, receiver: new URL(url).host, message: id, type };
     try {
+      const about = { webhook, receiver: new URL(url).host, message: id, type };
       const answer = await this.#attempt(message);
       if (answer === null) return await release(db, id);
       const outcome = await record(db, message, answer, this.#now());

@@ -109,8 +109,8 @@ export async function addWebhook(
   const id = `wh_${randomDigits(ID_DIGITS)}`;
   const secret = newSecret();
   const { markets, codes, operations } = request;
-  const linked = codes?.map((code) => `codes=${encodeURIComponent(code)}`).join('&') ?? '';
-  if (linked.length > LINKED_CODES_LENGTH_MAX) {
+  const linked = new URLSearchParams(codes?.map((code): [string, string] => ['codes', code]));
+  if (linked.toString().length > LINKED_CODES_LENGTH_MAX) {
     throw new WebhookError('the codes are too long for the links of messages; name fewer');
   }
   await inAuditedTransaction(db, change, async (trx) => {

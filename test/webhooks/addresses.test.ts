@@ -133,7 +133,7 @@ t.test('add refuses addresses that no message could reach', async (t) => {
   const calendar = { name: 'c', scopes: ['prices:*'], expiresAt: null, kind: 'calendar' } as const;
   const token = (await createKey(db, calendar)).id;
   await t.rejects(add('https://example.com/', NONE, token), /calendar token/);
-  const codes = Array.from({ length: 50 }, (_, at) => `${'%'.repeat(60)}${at}`);
+  const codes = Array.from({ length: 50 }, (_, at) => `${'('.repeat(60)}${at}`);
   const long = { url: 'https://example.com/', key: id, markets: null, codes, operations: null };
   await t.rejects(addWebhook(db, long, NONE), /too long for the links/);
   t.match(await add('https://example.com/hook?x=1#y'), { url: 'https://example.com/hook?x=1' });

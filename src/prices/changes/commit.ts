@@ -89,12 +89,13 @@ interface SegmentCounts {
 type SegmentRow = SegmentCounts & Omit<CommittedPrice, 'counts'> & { readonly id: string };
 
 /**
- * The segments of a revision after a price id, with the numbers that tell the kinds of their changes
- * apart. Only superseded points are looked up, so that a first load of any size is counted by its
- * segments.
+ * The segments of a revision after a price id, with the numbers that tell the kinds of their
+ * changes apart. Only superseded points are looked up, so that a first load of any size is counted
+ * by its segments.
  */
 const segmentsAfter = (revision: RawBuilder<unknown>, after: string) => sql<SegmentRow>`
-  select c.price_id::text as id, m.slug as market, (${priceCode(sql`c.price_id`)}) as code, c.first_seq as first,
+  select c.price_id::text as id, m.slug as market, (${priceCode(sql`c.price_id`)}) as code,
+    c.first_seq as first,
     c.first_seq + c.price_changes + c.points - 1 as last, c.points, c.price_changes,
     h.superseded, h.corrected,
     exists (select from price_history where id = c.price_id and revision_to = ${revision})
