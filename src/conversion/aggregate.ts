@@ -4,6 +4,7 @@ import { periodOf } from './calendar.ts';
 import {
   type Columns,
   type DecimalColumn,
+  type LackingRate,
   type PointColumns,
   picked,
   type ValueName,
@@ -12,8 +13,9 @@ import {
   exactValue,
   FACTOR_ERROR,
   factorsOf,
+  firstLacking,
   hasRates,
-  lackingIn,
+  lackingOf,
   type Observations,
   observe,
 } from './convert.ts';
@@ -68,7 +70,7 @@ interface RatedGroups {
 
 /** Removes the observations without a rate. */
 function ratedOf(observations: Observations, groups: Groups): RatedGroups {
-  if (observations.withoutRate === 0) return { observations, from: groups.from };
+  if (observations.lacking === null) return { observations, from: groups.from };
   const { columns, conversion } = observations;
   const kept: number[] = [];
   const from = new Int32Array(groups.length + 1);
@@ -231,6 +233,26 @@ function aggregateColumn(
   return out;
 }
 
+/** The rate that each point lacks if it has no value: that of its selected, or of all observations. */
+function lackingRates(
+  observations: Observations,
+  groups: Groups,
+  method: Method,
+): readonly (LackingRate | null)[] {
+  if (observations.lacking === null) return [];
+  return Array.from({ length: groups.length }, (_, group) => {
+    const from = groups.from[group] as number;
+    const last = (groups.from[group + 1] as number) - 1;
+    if (method === 'first') return lackingOf(observations, from);
+    if (method === 'last') return lackingOf(observations, last);
+    let lacking: LackingRate | null = null;
+    for (let index = from; index <= last; index += 1) {
+      lacking = firstLacking(lacking, lackingOf(observations, index));
+    }
+    return lacking;
+  });
+}
+
 /** The newest publication time of each period, and the sum of its corrections. */
 function provenance(columns: Columns, groups: Groups) {
   const publishedAt = new Float64Array(groups.length).fill(Number.NEGATIVE_INFINITY);
@@ -275,7 +297,7 @@ export function aggregatedPoints(
   { period, method }: Aggregation,
   rounding: Rounding,
 ): PointColumns {
-  const { columns, conversion } = observations;
+  const { columns } = observations;
   const groups = groupsOf(columns, period);
   const rated = ratedOf(observations, groups);
   const unknown = unknownGroups(observations, groups, method);
@@ -298,8 +320,12 @@ export function aggregatedPoints(
     corrections,
     fx: null,
     vat: null,
-    lacking: conversion === null ? 'no-rate' : lackingIn(conversion),
-    periods: { start: groups.start, end: groups.end, ...countsOf(groups, rated.from) },
+    periods: {
+      start: groups.start,
+      end: groups.end,
+      ...countsOf(groups, rated.from),
+      lacking: lackingRates(observations, groups, method),
+    },
   };
 }
 

@@ -88,6 +88,8 @@ interface PeriodColumns {
   readonly observations: Int32Array;
   /** Number of observations without a rate, and so without a converted value. */
   readonly leftOut: Int32Array;
+  /** The rate that a point without a value lacks; null for other points. */
+  readonly lacking: readonly (LackingRate | null)[];
 }
 
 /** The reason that a point has no value: no exchange rate, or no rate of VAT. */
@@ -106,8 +108,6 @@ export interface PointColumns {
   readonly fx: FxColumns | null;
   /** The rates of VAT in percent; null if none was excluded, and for aggregated points. */
   readonly vat: DecimalColumn | null;
-  /** The kind of rate that points without a value lack, unless `fx` and `vat` say it. */
-  readonly lacking: LackingRate;
   /** Null except for aggregated points. */
   readonly periods: PeriodColumns | null;
   /** Absent if not requested. */
@@ -154,12 +154,12 @@ export function lastPoints(points: PointColumns, count: number): PointColumns {
     corrections: points.corrections.subarray(from),
     fx: null,
     vat: null,
-    lacking: points.lacking,
     periods: periods && {
       start: periods.start.subarray(from),
       end: periods.end.subarray(from),
       observations: periods.observations.subarray(from),
       leftOut: periods.leftOut.subarray(from),
+      lacking: periods.lacking.slice(from),
     },
   };
 }
@@ -169,10 +169,10 @@ export const isUnconverted = ({ mid }: PointColumns, index: number): boolean =>
   Number.isNaN(mid.scaled[index] as number);
 
 /** The reason that a point could not be converted. */
-export const lackingAt = ({ fx, vat, lacking }: PointColumns, index: number): LackingRate =>
-  vat !== null && Number.isNaN(vat.scaled[index]) && fx?.day[index] !== NO_DAY
-    ? 'no-vat-rate'
-    : lacking;
+export function lackingAt({ fx, vat, periods }: PointColumns, index: number): LackingRate {
+  if (periods !== null) return periods.lacking[index] ?? 'no-rate';
+  return vat === null || fx?.day[index] === NO_DAY ? 'no-rate' : 'no-vat-rate';
+}
 
 /** The observations at ascending indexes. */
 export const picked = (columns: Columns, indexes: readonly number[]): Columns => {
@@ -203,7 +203,6 @@ export function nativePoints(columns: Columns): PointColumns {
     corrections,
     fx: null,
     vat: null,
-    lacking: 'no-rate',
     periods: null,
   };
 }

@@ -36,10 +36,6 @@ export interface Conversion {
   readonly vat: VatRates | null;
 }
 
-/** The kind of rate that points without a value lack, if only the conversion is known. */
-export const lackingIn = ({ pair }: Conversion): LackingRate =>
-  pair === null ? 'no-vat-rate' : 'no-rate';
-
 /**
  * The observations of a price with the conversion of each, unrounded. Converted points, aggregates
  * and summaries are computed from them. Without a conversion the values are native.
@@ -50,8 +46,8 @@ export interface Observations {
   readonly fx: FxColumns | null;
   /** The rates of VAT in percent; null if none is excluded. */
   readonly vat: DecimalColumn | null;
-  /** Number of observations without a rate, and so without a converted value. */
-  readonly withoutRate: number;
+  /** The rate that observations lack, which so have no converted value; null if none does. */
+  readonly lacking: LackingRate | null;
 }
 
 /** The published rates of one leg on some days; null for `NO_DAY`. */
@@ -113,28 +109,43 @@ function fxOf(pair: RatePair, days: Int32Array): FxColumns {
   return { pair, day, from, to, means: null };
 }
 
+/** The rate that an observation lacks, the exchange rate first; null if it has all. */
+export function lackingOf(
+  { fx, vat }: Pick<Observations, 'fx' | 'vat'>,
+  index: number,
+): LackingRate | null {
+  if (fx?.day[index] === NO_DAY) return 'no-rate';
+  return vat !== null && Number.isNaN(vat.scaled[index]) ? 'no-vat-rate' : null;
+}
+
 /** True if an observation has all rates that its conversion needs. */
-export const hasRates = ({ fx, vat }: Pick<Observations, 'fx' | 'vat'>, index: number): boolean =>
-  fx?.day[index] !== NO_DAY && !(vat !== null && Number.isNaN(vat.scaled[index]));
+export const hasRates = (found: Pick<Observations, 'fx' | 'vat'>, index: number): boolean =>
+  lackingOf(found, index) === null;
 
 /** Finds the rates of every observation. Without a conversion the values stay native. */
 export function observe(columns: Columns, conversion: Conversion | null): Observations {
   const { pair, vat: rates } = conversion ?? NO_RATES;
   if (pair === null && rates === null) {
-    return { columns, conversion, fx: null, vat: null, withoutRate: 0 };
+    return { columns, conversion, fx: null, vat: null, lacking: null };
   }
   const found = {
     fx: pair && fxOf(pair, columns.day),
     vat: rates && vatColumn(rates, columns.day),
   };
-  let withoutRate = 0;
+  let lacking: LackingRate | null = null;
   for (let index = 0; index < columns.length; index += 1) {
-    if (!hasRates(found, index)) withoutRate += 1;
+    lacking = firstLacking(lacking, lackingOf(found, index));
   }
-  return { columns, conversion, ...found, withoutRate };
+  return { columns, conversion, ...found, lacking };
 }
 
 const NO_RATES = { pair: null, vat: null };
+
+/** The reason of several observations: an exchange rate, if any of them lacks one. */
+export const firstLacking = (
+  one: LackingRate | null,
+  other: LackingRate | null,
+): LackingRate | null => (one === 'no-rate' ? one : (other ?? one));
 
 /** The last observations with their rates, as views of the same memory. */
 export function lastOf(observations: Observations, count: number): Observations {
@@ -235,7 +246,7 @@ function convertColumn(
  * missing value stays null. All three values of a point without a rate are null.
  */
 export function convertedPoints(observations: Observations, rounding: Rounding): PointColumns {
-  const { columns, conversion, fx, vat } = observations;
+  const { columns, fx, vat } = observations;
   const factors = factorsOf(observations);
   const column = (name: ValueName) => convertColumn(observations, name, factors, rounding);
   return {
@@ -248,7 +259,6 @@ export function convertedPoints(observations: Observations, rounding: Rounding):
     corrections: columns.corrections,
     fx,
     vat,
-    lacking: conversion === null ? 'no-rate' : lackingIn(conversion),
     periods: null,
   };
 }

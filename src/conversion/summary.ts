@@ -2,7 +2,8 @@ import { SPANS, type Span } from '../catalog/analytics.ts';
 import { dayText } from '../std/days.ts';
 import { decimalText } from '../std/decimal.ts';
 import { endOfYearBefore, monthsBefore } from './calendar.ts';
-import { exactValue, hasRates, type Observations } from './convert.ts';
+import type { LackingRate } from './columns.ts';
+import { exactValue, firstLacking, lackingOf, type Observations } from './convert.ts';
 import { minus, over, type Rational, times } from './rational.ts';
 import { type Rounding, roundedText } from './rounding.ts';
 
@@ -24,8 +25,8 @@ export interface Summary {
   readonly latest: Observed | null;
   readonly previous: Observed | null;
   readonly changes: Readonly<Record<Span, SummaryChange | null>>;
-  /** Number of needed observations without a rate; their figures are null. */
-  readonly withoutRate: number;
+  /** The rate that needed observations lack, whose figures are null; null if none does. */
+  readonly lacking: LackingRate | null;
 }
 
 /** The last day that may be the base of a span; the span `previous` counts observations. */
@@ -121,11 +122,12 @@ export function summaryOf(observations: Observations, rules: SummaryRules): Summ
     return [span, changeOf(observations, latest, base, rules)] as const;
   });
   const used = new Set([latest, ...bases].filter((index) => index >= 0));
+  const lacked = [...used].flatMap((index) => lackingOf(observations, index) ?? []);
   return {
     latest: observed(observations, latest, rules.rounding),
     previous: observed(observations, latest - 1, rules.rounding),
     changes: Object.fromEntries(changes) as Summary['changes'],
-    withoutRate: [...used].filter((index) => !hasRates(observations, index)).length,
+    lacking: lacked.reduce(firstLacking, null),
   };
 }
 

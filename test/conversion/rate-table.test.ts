@@ -69,7 +69,7 @@ t.test('a point without a rate is null in all three, the others are converted', 
   const conversion = { unit: SAME_UNIT, pair: pair(CURRENCY.EUR, CURRENCY.USD), vat: null };
   const observations = observe(columns, conversion);
   const points = convertedPoints(observations, { decimals: null });
-  t.equal(observations.withoutRate, 1);
+  t.equal(observations.lacking, 'no-rate');
   t.same(textsOf(points.low), [null, '96.741']);
   t.same(textsOf(points.mid), [null, '107.49']);
   t.same(textsOf(points.high), [null, null]);

@@ -83,7 +83,7 @@ t.test('the receipt says everything that a hand calculation needs', async (t) =>
   const from = { currency: 'CNY', unitOfMeasure: 'Tonne' };
   const to = { currency: 'EUR', unitOfMeasure: 'Pound' };
   const outcome = outcomeFor('CNY', 'tonne', { currency: 'EUR', unit: 'pound' });
-  t.same(receiptOf(outcome, from, to, 0, BY_RULE), {
+  t.same(receiptOf(outcome, from, to, null, BY_RULE), {
     status: 'converted',
     reason: null,
     from,
@@ -99,12 +99,12 @@ t.test(
   async (t) => {
     const from = { currency: 'USD', unitOfMeasure: 'Tonne' };
     const unitOnly = outcomeFor('USD', 'tonne', { unit: 'kilogram' });
-    const pounds = receiptOf(unitOnly, from, { ...from, unitOfMeasure: 'Kilogram' }, 0, {
+    const pounds = receiptOf(unitOnly, from, { ...from, unitOfMeasure: 'Kilogram' }, null, {
       decimals: 4,
     });
     t.match(pounds, { status: 'converted', source: null, rounding: 'half-even, 4 decimals' });
     const currencyOnly = outcomeFor('USD', 'tonne', { currency: 'CNY' });
-    const partial = receiptOf(currencyOnly, from, { ...from, currency: 'CNY' }, 3, BY_RULE);
+    const partial = receiptOf(currencyOnly, from, { ...from, currency: 'CNY' }, 'no-rate', BY_RULE);
     t.match(partial, {
       status: 'partial',
       reason: 'no-rate',
@@ -118,7 +118,7 @@ t.test('a receipt of what was not converted says why and nothing more', async (t
   const from = { currency: 'USD', unitOfMeasure: 'Kilowatt hour' };
   const to = { currency: 'USD', unitOfMeasure: 'Kilogram' };
   const outcome = outcomeFor('USD', 'kilowatt-hour', { unit: 'kilogram' });
-  t.same(receiptOf(outcome, from, to, 0, BY_RULE), {
+  t.same(receiptOf(outcome, from, to, null, BY_RULE), {
     status: 'refused',
     reason: 'incompatible-unit',
     from,

@@ -195,11 +195,14 @@ export const vatUnknown = (prices: number, codes: string): Warning => ({
 });
 
 /** The warning about a country that lacks a rate of VAT for requested points, or has none. */
-export function vatRatesMissing({ country, rates }: VatRates, missing: Extent | null): Warning {
+export function vatRatesMissing(
+  { country, rates }: VatRates,
+  missing: Extent | undefined,
+): Warning {
   const [first] = rates;
   const begins = first === undefined ? 'at all' : `before ${dayText(first.from)}`;
   const days = missing && `from ${dayText(missing.first)} to ${dayText(missing.last)}`;
-  const points = missing === null ? '' : `; ${missing.points} requested points need one, ${days}`;
+  const points = missing ? `; ${missing.points} requested points need one, ${days}` : '';
   return {
     code: 'vat_rates_missing',
     pointer: '/options/vat',

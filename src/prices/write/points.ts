@@ -2,11 +2,18 @@ import { aggregatedPoints, movingAverages } from '../../conversion/aggregate.ts'
 import {
   type Columns,
   columnSlice,
+  type LackingRate,
   lastPoints,
   nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
-import { convertedPoints, lastOf, type Observations, observe } from '../../conversion/convert.ts';
+import {
+  convertedPoints,
+  firstLacking,
+  lastOf,
+  type Observations,
+  observe,
+} from '../../conversion/convert.ts';
 import { BY_RULE, type Rounding } from '../../conversion/rounding.ts';
 import { type Summary, summaryOf } from '../../conversion/summary.ts';
 import { daysIn } from '../../std/days.ts';
@@ -106,21 +113,21 @@ function summaryIn(context: RenderContext, { price, outcome }: PlannedPrice, col
 
 /**
  * Computes a record without its points.
- * @param withoutRate number of its points without a rate
+ * @param lacked the rate that points of it lack; null if they have all
  */
 function descriptionOf(
   context: RenderContext,
   planned: PlannedPrice,
   summary: Summary | null,
-  withoutRate: number,
+  lacked: LackingRate | null,
 ): Description {
   const { price, outcome } = planned;
   const { currencyAndUnit, from, to } = currenciesAndUnitsOf(context, planned);
-  const without = withoutRate + (summary?.withoutRate ?? 0);
+  const lacking = firstLacking(lacked, summary?.lacking ?? null);
   const rounding = roundingOf(context.plan, price);
   const isExcluding = context.plan.options.vat === 'exclude';
   const includesVat = isExcluding ? price.vat_country !== null : null;
-  const receipt = outcome && receiptOf(outcome, from, to, without, rounding, includesVat);
+  const receipt = outcome && receiptOf(outcome, from, to, lacking, rounding, includesVat);
   return { price, currencyAndUnit, receipt, summary };
 }
 
@@ -137,7 +144,7 @@ function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Colu
   const rounding = roundingOf(context.plan, price);
   const points = observed && pointsOf(context.plan, observed, rounding);
   return {
-    ...descriptionOf(context, planned, summary, observed?.withoutRate ?? 0),
+    ...descriptionOf(context, planned, summary, observed?.lacking ?? null),
     points: points && withAverages(points, context.plan, columns, conversion, rounding),
   };
 }

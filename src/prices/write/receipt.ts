@@ -1,4 +1,5 @@
-import { type Conversion, lackingIn } from '../../conversion/convert.ts';
+import type { LackingRate } from '../../conversion/columns.ts';
+import type { Conversion } from '../../conversion/convert.ts';
 import type { Outcome } from '../../conversion/outcome.ts';
 import { type Rounding, roundingText } from '../../conversion/rounding.ts';
 
@@ -30,15 +31,15 @@ export interface Receipt {
  * The receipt of one record.
  * @param from the currency and unit of the price
  * @param to the requested currency and unit, or those of the price
- * @param withoutRate number of shown observations, and of observations that the summary needs,
- *   without a rate; a number above 0 makes a conversion partial
+ * @param lacking the rate that shown observations, or those that the summary needs, lack; null if
+ *   they have all: any other makes a conversion partial
  * @param includesVat whether the price is known to include VAT; null if none was to be excluded
  */
 export function receiptOf(
   outcome: Outcome,
   from: CurrencyAndUnit,
   to: CurrencyAndUnit,
-  withoutRate: number,
+  lacking: LackingRate | null,
   rounding: Rounding,
   includesVat: boolean | null = null,
 ): Receipt {
@@ -50,8 +51,8 @@ export function receiptOf(
   }
   const { multiply, divide } = conversion.unit;
   return {
-    status: withoutRate > 0 ? 'partial' : 'converted',
-    reason: withoutRate > 0 ? lackingIn(conversion) : null,
+    status: lacking === null ? 'converted' : 'partial',
+    reason: lacking,
     from,
     to,
     unitFactor: { multiply, divide },

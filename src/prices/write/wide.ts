@@ -9,8 +9,10 @@ import { headerRow, type RowNotation } from './rows.ts';
 /** One column of a wide table: the mids of a price, in date order, in few bytes. */
 interface WideColumn {
   readonly code: string;
-  /** Currency and unit of the numbers, such as `USD/t`. */
+  /** Currency and unit of the numbers, such as `USD/t`, and VAT that could not be excluded. */
   readonly currencyAndUnit: string;
+  /** True if the numbers are not what the request asks for. */
+  readonly isRefused: boolean;
   /** Shared by neighbouring columns of the same days. */
   readonly day: Int32Array;
   /** Scaled integers: 32 bits if all fit. NaN is null; the text of Infinity is in `texts`. */
@@ -53,7 +55,7 @@ const NO_VALUES = new Float64Array();
 
 /** @param daysBefore the days of the column before */
 function wideColumn(
-  { price, currencyAndUnit, points }: Contents,
+  { price, currencyAndUnit, receipt, points }: Contents,
   daysBefore: Int32Array,
 ): WideColumn {
   const { currency, unitOfMeasure } = currencyAndUnit;
@@ -66,6 +68,7 @@ function wideColumn(
     scale: new Uint8Array(),
     wide: null,
   };
+  const names = currency === null ? unitOfMeasure.name : `${currency.iso}/${unitOfMeasure.name}`;
   const day = points?.day ?? NO_DAYS;
   const isRepeated = isEqual(day, daysBefore);
   // Copies: views would pin the other columns of the series.
@@ -79,8 +82,8 @@ function wideColumn(
   for (const text of texts?.values() ?? []) bytes += TEXT_BYTES + text.length;
   return {
     code: price.code,
-    currencyAndUnit:
-      currency === null ? unitOfMeasure.name : `${currency.iso}/${unitOfMeasure.name}`,
+    currencyAndUnit: receipt?.vat === 'included' ? `${names} with VAT` : names,
+    isRefused: receipt?.status === 'refused',
     ...own,
     texts,
     bytes,
@@ -162,7 +165,9 @@ async function wideColumns(records: AsyncIterable<Contents>, work: AnswerWork, c
  * a page, which does not know those of other pages, so that all pages have the same names.
  */
 function namesOf(columns: readonly WideColumn[], isPage: boolean): string[] {
-  const isUniform = new Set(columns.map(({ currencyAndUnit }) => currencyAndUnit)).size <= 1;
+  const isUniform =
+    new Set(columns.map(({ currencyAndUnit }) => currencyAndUnit)).size <= 1 &&
+    !columns.some(({ isRefused }) => isRefused);
   return columns.map(({ code, currencyAndUnit }) =>
     isUniform && !isPage && code !== DATE ? code : `${code} [${currencyAndUnit}]`,
   );

@@ -8,7 +8,7 @@ import {
 import { inRevision } from '../../support/database/minimal-data.ts';
 import { type Service, serviceOn } from '../../support/http/service.ts';
 import { csvRecords } from '../../support/prices/csv.ts';
-import { addPrice, commit, putPoints } from '../../support/prices/sample-writes.ts';
+import { addPrice, commit, putEcbRates, putPoints } from '../../support/prices/sample-writes.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: bodies were checked against OpenAPI.
 type Json = any;
@@ -30,13 +30,15 @@ let service: Service;
 t.before(async () => {
   database = await testDatabase(t, { seeded: true });
   await commit(database.pool, async (client) => {
-    for (const code of ['V-1', 'V-OLD', 'V-XX', 'V-WORDS', 'V-NONE']) {
+    for (const code of ['V-1', 'V-OLD', 'V-EARLY', 'V-XX', 'V-WORDS', 'V-NONE']) {
       const vat = [{ name: 'vat', value: '13% included', order: 1 }];
       const specification = code === 'V-WORDS' ? vat : [];
       await addPrice(client, { code, currency: 'CNY', unit: 'tonne', specification });
     }
     await addPrice(client, { code: 'V-PAY', currency: null, unit: 'percent' });
-    await client.query(`update price set vat_country = 'CN' where code in ('V-1', 'V-OLD')`);
+    await client.query(
+      `update price set vat_country = 'CN' where code in ('V-1', 'V-OLD', 'V-EARLY')`,
+    );
     await client.query(`update price set vat_country = 'XX' where code = 'V-XX'`);
     for (const code of ['V-1', 'V-XX', 'V-WORDS', 'V-NONE', 'V-PAY']) {
       await putPoints(
@@ -48,6 +50,22 @@ t.before(async () => {
       );
     }
     await putPoints(client, 'V-OLD', ['1993-12-31', '1', '2', '3']);
+    await putPoints(
+      client,
+      'V-EARLY',
+      ['1993-11-30', null, '110', null],
+      ['1993-12-31', null, '120', null],
+      ['1994-01-31', null, '117', null],
+    );
+    await addPrice(client, { code: 'V-EURO', currency: 'EUR', unit: 'tonne' });
+    await client.query(`update price set vat_country = 'ES' where code = 'V-EURO'`);
+    await client.query(
+      `insert into vat_rate (country, valid_from, rate) values ('ES', '2019-11-11', 21)`,
+    );
+    await putEcbRates(client);
+    for (const day of ['2019-11-08', '2019-11-11', '2019-11-29']) {
+      await putPoints(client, 'V-EURO', [day, null, '121', null]);
+    }
   });
   service = await serviceOn(t, database);
 });
@@ -176,11 +194,15 @@ t.test('a missing rate of VAT is reported, and never a number', async (t) => {
   t.strictSame(
     $metadata.warnings.map(({ code, detail }: Json) => [code, detail]),
     [
-      ['vat_rates_missing', 'There is no rate of VAT of XX at all'],
       [
         'vat_rates_missing',
         'There is no rate of VAT of CN before 1994-01-01; 1 requested points need one, from ' +
           '1993-12-31 to 1993-12-31',
+      ],
+      [
+        'vat_rates_missing',
+        'There is no rate of VAT of XX at all; 3 requested points need one, from 2018-04-27 to ' +
+          '2019-04-02',
       ],
     ],
   );
@@ -209,6 +231,76 @@ t.test('a missing rate of VAT is reported, and never a number', async (t) => {
       ['100', '17', ''],
     ],
   );
+});
+
+t.test('a summary that lacks rates of VAT is reported like a series', async (t) => {
+  const answered = async (more: object, options: object = {}): Promise<Json> => {
+    const { json } = await service.post('nickel', {
+      filters: { codes: ['V-EARLY'], ...more },
+      options: { includeSummary: true, vat: 'exclude', ...options },
+    });
+    return { ...json.data[0], details: json.$metadata.warnings.map(({ detail }: Json) => detail) };
+  };
+  const early = await answered({ dateTo: '1993-12-31' });
+  t.match(early.conversion, { status: 'refused', reason: 'no-vat-rate', vat: 'included' });
+  t.match(early.summary, { latest: { mid: 120 }, previous: { mid: 110 } });
+  t.match(early.details, [/ before 1994-01-01; 2 requested points .*1993-11-30 to 1993-12-31$/]);
+  for (const more of [{}, { includeSeries: true }]) {
+    const later = await answered({ dateFrom: '1994-01-31' }, more);
+    t.match(later.conversion, { status: 'partial', reason: 'no-vat-rate', vat: 'excluded' });
+    t.match(later.summary, { latest: { mid: 100 }, changes: { month: null } });
+    t.match(later.details, [/; 1 requested points .*1993-12-31 to 1993-12-31$/]);
+  }
+  const all = await answered({}, { includeSeries: true });
+  t.match(
+    all.details,
+    [/; 2 requested points /],
+    'a point of the series and the summary counts once',
+  );
+});
+
+t.test('a wide table marks the columns that could not be converted as requested', async (t) => {
+  const headings = async (
+    codes: readonly string[],
+    options: object,
+  ): Promise<string | undefined> => {
+    const { body } = await service.app.inject({
+      method: 'POST',
+      url: '/v3/prices/nickel',
+      headers: { 'x-api-key': service.key, accept: 'text/csv' },
+      payload: { filters: { codes }, options: { includeSeries: true, layout: 'wide', ...options } },
+    });
+    return body.split('\r\n')[0];
+  };
+  const vat = 'exclude';
+  t.equal(
+    await headings(['V-1', 'V-XX'], { vat }),
+    'date,V-1 [CNY/Tonne],V-XX [CNY/Tonne with VAT]',
+  );
+  t.equal(await headings(['V-XX'], { vat }), 'date,V-XX [CNY/Tonne with VAT]');
+  t.equal(await headings(['V-1', 'V-NONE'], { vat }), 'date,V-1,V-NONE');
+  t.equal(await headings(['V-EARLY'], { currency: 'EUR' }), 'date,V-EARLY [CNY/Tonne]');
+});
+
+t.test('the reason of a missing number is the rate that it lacks', async (t) => {
+  const answered = async (more: object, options: object = {}): Promise<Json> => {
+    const { json } = await service.post('nickel', {
+      filters: { codes: ['V-EURO'], ...more },
+      options: { includeSeries: true, vat: 'exclude', currency: 'CNY', ...options },
+    });
+    const { conversion, series } = json.data[0];
+    const reasons = series.map(({ conversionReason }: Json) => conversionReason ?? null);
+    return [conversion.reason, reasons, json.$metadata.warnings.map(({ code }: Json) => code)];
+  };
+  const [fx, vat] = ['no-rate', 'no-vat-rate'];
+  const early = { dateTo: '2019-11-15' };
+  t.strictSame(await answered({}), [fx, [vat, null, fx], ['rates_missing', 'vat_rates_missing']]);
+  t.strictSame(await answered(early), [vat, [vat, null], ['vat_rates_missing']]);
+  for (const method of ['average', 'first', 'last', 'max']) {
+    const weekly = { aggregate: { period: 'week', method } };
+    t.strictSame((await answered({}, weekly))[1], [vat, null, fx], method);
+    t.strictSame((await answered(early, { ...weekly, lastObservations: 2 }))[0], vat, method);
+  }
 });
 
 t.test('a later change of a rate changes no number of an earlier revision', async (t) => {

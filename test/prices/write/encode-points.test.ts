@@ -73,6 +73,7 @@ const point = fc.record({
     start: fc.integer(DAYS),
     observations: fc.integer({ min: 0 }),
     leftOut: fc.nat({ max: 3 }),
+    lacking: fc.constantFrom('no-rate', 'no-vat-rate'),
   }),
 });
 type RandomPoint = typeof point extends fc.Arbitrary<infer T> ? T : never;
@@ -126,7 +127,6 @@ function columnsOf(points: readonly RandomPoint[], kind: string, base: string): 
         }
       : null,
     vat: kind === 'taxed' ? columnOf(points.map(({ vat }) => vat)) : null,
-    lacking: kind === 'taxed' ? 'no-vat-rate' : 'no-rate',
     periods:
       kind === 'periods'
         ? {
@@ -134,6 +134,7 @@ function columnsOf(points: readonly RandomPoint[], kind: string, base: string): 
             end: Int32Array.from(points, ({ day }) => day),
             observations: Int32Array.from(points, ({ period }) => period.observations),
             leftOut: Int32Array.from(points, ({ period }) => period.leftOut),
+            lacking: points.map(({ period }) => period.lacking),
           }
         : null,
     ...(kind !== 'periods' && {
@@ -183,7 +184,8 @@ function textsOf(points: readonly RandomPoint[], kind: string, base: string): st
     const ofDay = kind === 'rates' ? ratesText(each, base) : '';
     const rates = kind === 'means' ? meanText(each) : ofDay;
     const mean = kind === 'periods' ? '' : `,"movingAverage":${textOf(each.movingAverage)}`;
-    const lacking = kind === 'taxed' ? 'no-vat-rate' : 'no-rate';
+    const ofPoint = kind === 'taxed' ? 'no-vat-rate' : 'no-rate';
+    const lacking = kind === 'periods' ? each.period.lacking : ofPoint;
     const reason = mid === 'null' ? `,"conversionReason":"${lacking}"` : '';
     const tax = kind === 'taxed' && each.vat ? `,"vatRate":"${textOf(each.vat)}"` : '';
     const period = kind === 'periods' ? periodText(each) : '';
@@ -234,7 +236,7 @@ t.test('the longest converted points fit, thousands of times over', async (t) =>
     corrections: 2_147_483_647,
     rate: { day: DAYS.min, from: rate, to: rate },
     vat: { scaled: 999_999n, scale: 4 },
-    period: { start: 0, observations: 1, leftOut: 0 },
+    period: { start: 0, observations: 1, leftOut: 0, lacking: 'no-rate' },
   };
   const points = Array.from({ length: 3_000 }, () => longest);
   for (const kind of [...RATED, 'taxed']) {
