@@ -2,10 +2,7 @@ import { everyVersion, OMITTED_CHANGES, type Rule } from './rule.ts';
 
 const WRITTEN = ['series', 'fx_rate', 'holiday_list', 'calendar', 'price_calendar', 'vat_rate']
   .map((table) => everyVersion(table, 'batch_id'))
-  .map(
-    (rows) => `select batch_id, revision, count(*) as rows from ${rows} v
-    where batch_id is not null group by 1, 2`,
-  )
+  .map((rows) => `select batch_id, revision, count(*) as rows from ${rows} v group by 1, 2`)
   .join(' union all ');
 
 /** True if the database has all changes of the revision of a batch. */
@@ -50,7 +47,8 @@ export const BATCH_RULES: readonly Rule[] = [
       select b.id as batch, b.revision, b.inserted, b.corrected, coalesce(w.rows, 0) as found
         from load_batch b left join lateral (
           select sum(rows) as rows from written
-          -- A value that an undo restores has the number of its original batch.
+          -- A value that an undo restores has the number of its original batch; reference data
+          -- of seeds have none.
           where revision = b.revision and (batch_id = b.id or b.format = 'undo')) as w on true
         where b.status = 'applied' and case when ${IS_WHOLE}
           then b.inserted + b.corrected <> coalesce(w.rows, 0)

@@ -136,8 +136,15 @@ t.test('seeds add the rates of China once, and no rate that was ended', async (t
   const { batch } = await loadText(t, client, 'vat:\n  CN:\n    2019-04-01: 13\n');
   await seed(client, { reference: true });
   t.strictSame(await ratesOf(client), ['CN 2019-04-01 13']);
-  await undoBatch(client, batch);
+  const { batch: undone } = await undoBatch(client, batch);
   t.strictSame(await ratesOf(client), CHINA);
+  const { batch: other } = await loadText(t, client, 'vat:\n  CN:\n    1994-01-01: 18\n');
+  await undoBatch(client, other);
+  t.strictSame(await ratesOf(client), CHINA);
+  t.strictSame(await broken(client), [], 'the ledger counts restored rates of seeds');
+  await undoBatch(client, undone);
+  t.strictSame(await ratesOf(client), ['CN 2019-04-01 13']);
+  t.strictSame(await broken(client), []);
 });
 
 t.test('every fault is refused with its line and column, and changes nothing', async (t) => {
