@@ -233,7 +233,7 @@ function aggregateColumn(
   return out;
 }
 
-/** The rate that each point lacks if it has no value: that of its selected, or of all observations. */
+/** The rates that points without a value lack: those of the selected or of all observations. */
 function lackingRates(
   observations: Observations,
   groups: Groups,
