@@ -54,7 +54,8 @@ export const valuedBy = (code) => ({
   formula: '',
   inputs: [],
   payables: [payableOf(code)],
-  shared: { period: 'S', referencePeriod: 'M-1', currency: '', unitOfMeasure: '' },
+  // The references of a material are published in several units, which have no sum.
+  shared: { period: 'S', referencePeriod: 'M-1', currency: '', unitOfMeasure: 't' },
 });
 
 /** A draft without inputs. */

@@ -172,7 +172,7 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
   [
     { payables: [ASSAYED, { code: 'CP-RC-0002', content: '9' }], ...TODAY },
     '/unitOfMeasure unit_mismatch',
-    /USD\/lb/,
+    /^The references are in USD\/t and USD\/lb, .*set unitOfMeasure and currency/,
   ],
   [{ payables: [PAYABLE], ...TODAY, currency: 'QQQ' }, '/currency unknown_currency', /"QQQ"/],
 ];

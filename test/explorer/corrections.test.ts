@@ -45,8 +45,8 @@ t.test(
     const shown = (await rows()).map((row) => row.replace(/^\S+ \S+ UTC /, ''));
     // The samples have corrections of their own, which are older.
     t.strictSame(shown.slice(0, 2), [
-      '0-CU 2026-03-03 18200 withdrawn',
-      '0-NI 2026-03-02 18100.5 (18000 to 18200) 18150.25 (18000 to 18200)',
+      '0-CU Price 0-CU 2026-03-03 18200 withdrawn',
+      '0-NI Price 0-NI 2026-03-02 18100.5 (18000 to 18200) 18150.25 (18000 to 18200)',
     ]);
     await keepPicture(page, 'corrections');
     await show('corrections=month&market=copper');

@@ -92,3 +92,19 @@ t.test('a price whose values are means is marked, in a chart, a list and a citat
   await show('code=MEAN&market=copper');
   t.match(await page.locator('.cite').innerText(), '; 1000 USD/t, mean of March 2026; revision');
 });
+
+t.test('an average of a part of a period is named, on the page', async (t) => {
+  const { page, show } = await explorer.open(t);
+  const note = page.locator('.note', { hasText: 'The average of the' });
+  await show('price=copper/DAY&average=month&from=2026-03-01&to=2026-03-31');
+  t.equal(await note.count(), 0, 'a whole month');
+  await show('price=copper/DAY&average=month&from=2026-03-02');
+  t.equal(
+    words(await note.innerText()),
+    'The average of the first month has only its values from 2026-03-02 on.',
+  );
+  await show('price=copper/DAY&average=quarter&from=2026-01-01&to=2026-03-31');
+  t.equal(await note.count(), 0, 'a whole quarter');
+  await show('price=copper/DAY&average=year&to=2026-06-30');
+  t.match(words(await note.innerText()), 'last year has only its values until 2026-06-30.');
+});

@@ -138,7 +138,8 @@ t.test('a workbook is the answer of the service, one for each market', async (t)
     await page.getByRole('button', { name: 'Excel', exact: true }).click();
     await page.getByText('Saved 2 workbooks').waitFor();
     const names = files.map((file) => file.suggestedFilename());
-    t.same(names, ['CP-NI-0001_CP-NI-0003.xlsx', 'CP-CU-0001.xlsx']);
+    const shape = form === 'wide' ? '-wide' : '';
+    t.same(names, [`CP-NI-0001_CP-NI-0003${shape}.xlsx`, `CP-CU-0001${shape}.xlsx`]);
     page.removeAllListeners('download');
     await addressShown(page);
     for (const [at, market] of ['nickel', 'copper'].entries()) {
@@ -159,7 +160,8 @@ t.test('a CSV with semicolons has decimal commas, in every form', async (t) => {
   const textOf = async (button: string): Promise<string> => {
     const file = await saved(page, button);
     const mark = button === 'CSV' ? '' : '-semicolons';
-    t.equal(file.suggestedFilename(), `CP-NI-0001_CP-NI-0003${mark}.csv`);
+    const shape = (await page.getByLabel('Columns').inputValue()) === 'wide' ? '-wide' : '';
+    t.equal(file.suggestedFilename(), `CP-NI-0001_CP-NI-0003${shape}${mark}.csv`);
     return readFile(await file.path(), 'utf8');
   };
   for (const form of ['whole', 'short']) {

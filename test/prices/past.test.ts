@@ -238,7 +238,16 @@ t.test('a revision that the database never had is unknown, a future instant refu
   t.equal((await ask({ revision: newest })).status, 200);
   const [begun] = (await database.pool.query('select revision_text(0) as text')).rows;
   t.match((await ask({ revision: begun.text })).json, { $metadata: { count: 0 }, data: [] });
-  t.match((await ask({ asOf: '0001-01-01T00:00:00Z' })).json, { $metadata: { count: 0 } });
+  const first = '0001-01-01T00:00:00Z';
+  t.match((await ask({ asOf: first })).json, { $metadata: { count: 0 } });
+  const { errors } = (await ask({ asOf: first, currency: 'EUR', unitOfMeasure: 'lb' })).json;
+  t.strictSame(
+    errors.map(({ detail }: { detail: string }) => detail),
+    [
+      'There is no currency "EUR": the data of that time has none',
+      'There is no unit "lb": the data of that time has none',
+    ],
+  );
   await database.pool.query("update service set epoch = 'renewed'");
   t.same(codes(await ask({ revision: newest })), unknown, 'the same number of another epoch');
   const [renewed = ''] = await newestOf(database);

@@ -2,6 +2,7 @@
 // are loaded when one of them is chosen. This module makes the downloads: CSV, XLSX, PNG and citations.
 import { ask, askText, ROOT, Unreachable } from '../api.js';
 import { clockTime, endOf, minuteOf } from '../dates.js';
+import { cutPeriods } from '../series.js';
 import { counted, hasSampleRates, isSample, remarkOf, unitText, vatOf } from '../texts.js';
 import { citationOf, sourceOf } from './cite.js';
 import { fileAddress, fileName, joined, priceColumns, wideFile } from './files.js';
@@ -42,7 +43,7 @@ function notesOf({ entries, answers, comparing, view, warnings }) {
     view.asOf && `as it was known at ${minuteOf(endOf(view.asOf))}`,
   ].filter(Boolean);
   if (options.length > 0) lines.push(options.join('; '));
-  lines.push(...warnings.map(remarkOf));
+  lines.push(...cutPeriods(entries, view), ...warnings.map(remarkOf));
   const samples = records.filter(isSample);
   if (samples.length > 0) {
     const which = samples.length === records.length ? 'the' : `${samples.length} of these`;
@@ -80,9 +81,9 @@ export async function saveCsv(shown, form, kind) {
   // Reading the texts of the service has removed their byte-order marks.
   const mark = kind === 'semicolon' ? '\ufeff' : '';
   const file = new Blob([mark, await csvOf(shown, form, kind)], { type: 'text/csv' });
-  const compared = form === 'compared' ? `-${shown.view.compare}` : '';
+  const shape = { compared: `-${shown.view.compare}`, wide: '-wide' }[form] ?? '';
   const semicolons = kind === 'semicolon' ? '-semicolons' : '';
-  save(file, fileName(shown.entries, `${compared}${semicolons}.csv`));
+  save(file, fileName(shown.entries, `${shape}${semicolons}.csv`));
   return `Saved ${file.size} bytes at ${clockTime(new Date())}`;
 }
 
@@ -100,7 +101,7 @@ export async function saveWorkbooks({ answers, entries }, form) {
   for (const [at, file] of files.entries()) {
     const { market } = answers[at];
     const own = entries.filter((entry) => entry.market === market);
-    save(file, fileName(own, '.xlsx'));
+    save(file, fileName(own, form === 'wide' ? '-wide.xlsx' : '.xlsx'));
   }
   const what = files.length === 1 ? `${files[0].size} bytes` : `${files.length} workbooks`;
   return `Saved ${what} at ${clockTime(new Date())}`;

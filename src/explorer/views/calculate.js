@@ -99,7 +99,7 @@ export class CalculateView extends Loaded {
     if (data) {
       return html`
         ${isChanged && html`<p class="note" role="status">The form has changed: calculate again.</p>`}
-        <${ResultHead} answer=${data} at=${at} />
+        <${ResultHead} app=${this.props.app} answer=${data} at=${at} />
       `;
     }
     return isBusy

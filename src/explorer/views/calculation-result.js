@@ -6,6 +6,7 @@ import { counted, NOTHING } from '../texts.js';
 import { figure, html, ScrollTable } from '../ui.js';
 import { ResultsChart } from './calculation-chart.js';
 import { CalculationTakeAway } from './calculation-take-away.js';
+import { SampleNote } from './prices-of-codes.js';
 
 /** The words of each status. */
 const STATUS = {
@@ -187,11 +188,14 @@ const Anchors = ({ results, at, choose }) => html`
 /** The place of the chosen anchor: the last one without a choice. */
 const placeOf = ({ data }, at) => (at !== null && at < data.length ? at : data.length - 1);
 
+/** The codes of the prices that a result is computed from. */
+const codesOf = ({ inputs = {} }) => Object.values(inputs).flatMap(({ code }) => code ?? []);
+
 /**
  * The result with its status.
- * @param props `answer`: `body`, `$metadata` and `data` with exact numbers; `at`, the chosen anchor
+ * @param props `app`; `answer`: `body`, `$metadata` and `data` with exact numbers; `at`, the chosen anchor
  */
-export const ResultHead = ({ answer, at }) => {
+export const ResultHead = ({ app, answer, at }) => {
   const { $metadata, data } = answer;
   const result = data[placeOf(answer, at)];
   const [, meaning] = STATUS[result.status] ?? [];
@@ -204,6 +208,7 @@ export const ResultHead = ({ answer, at }) => {
         ${data.length > 1 && html`<span class="quiet"> (of ${result.anchor})</span>`}
       </p>
       <${Reasons} reasons=${result.reasons} />
+      <${SampleNote} app=${app} codes=${codesOf(result)} />
       <${Remarks} warnings=${$metadata.warnings} />
     </section>
   `;

@@ -3,7 +3,7 @@ import { draw } from '../chart.js';
 import { dateOf } from '../dates.js';
 import { linkTo } from '../link.js';
 import { Marks } from '../notices.js';
-import { indexed, lineOf, strokeOf } from '../series.js';
+import { cutPeriods, indexed, lineOf, strokeOf } from '../series.js';
 import { NOTHING, unitText } from '../texts.js';
 import {
   createRef,
@@ -254,6 +254,7 @@ export class ChartView extends Fitted {
       const text = isNarrow && !isNamed ? String(place + 1) : shortened(line.label);
       return [{ ...scaled, ...strokeOf(place, isDark), text }];
     });
+    notes.push(...cutPeriods(entries, view));
     const { pair, why } = comparing?.pairOf(entries, view.compare) ?? {};
     if (why) notes.push(why);
     if (pair) {

@@ -211,7 +211,7 @@ export class Controls extends Loaded {
             As of${' '}
             <input
               type="date"
-              max=${today()}
+              max=${dateOf(dayOf(today()) - 1)}
               value=${view.asOf?.slice(0, 10) ?? ''}
               onChange=${({ target: { value } }) => change({ asOf: value || null })}
             />

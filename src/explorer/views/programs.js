@@ -56,6 +56,7 @@ export class Programs extends Component {
         </label>`
       }
       <p class="request"><code>GET ${urlOf(fileAddress(answer.address, form, records))}</code></p>
+      ${/^(wide|compared)$/.test(form) && html`<p class="quiet small">The programs print a row for each value.</p>`}
       <${Recipes} recipes=${recipesOf(urlOf(answer.address), program)} />
     `;
   }

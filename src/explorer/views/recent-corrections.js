@@ -6,6 +6,7 @@ import { Loaded } from '../loaded.js';
 import { Failed } from '../notices.js';
 import { NOTHING } from '../texts.js';
 import { figure, html, ScrollTable } from '../ui.js';
+import { pricesOf } from './prices-of-codes.js';
 
 /** The days of each span, and its name. A visit lies a week back where none is remembered. */
 const SPANS = {
@@ -85,13 +86,13 @@ export const pointText = (value) => {
     : html`${figure(mid)} (${figure(low)} to ${figure(high)})`;
 };
 
-const Row = ({ change }) => {
+const Row = ({ change, name }) => {
   const { recordedAt, market, code, date, before, after } = change;
   const record = linkTo({ ...EMPTY, market, code });
   return html`
     <tr>
       <td class="date">${minuteOf(recordedAt)}</td>
-      <th scope="row"><a href=${record}>${code}</a></th>
+      <th scope="row"><a href=${record}>${code}</a>${name && html` <bdi class="quiet small">${name}</bdi>`}</th>
       <td class="date" data-label="Point of">${date ?? NOTHING}</td>
       <td class="figure" data-label="Before"><del>${date ? pointText(before) : before.name}</del></td>
       <td class="figure" data-label="After">${pointText(after)}</td>
@@ -117,7 +118,9 @@ export class CorrectedView extends Loaded {
       const hasMore = String($metadata.hasMore) === 'true';
       if (hasMore && pages < PAGES_MAX) continue;
       if (!hasMore && market === null) remember($metadata.nextSeq);
-      return { changes: changes.reverse(), hasMore };
+      changes.reverse();
+      const codes = changes.slice(0, SHOWN_MAX).map(({ code }) => code);
+      return { changes, hasMore, prices: await pricesOf(codes, signal) };
     }
   }
 
@@ -181,7 +184,10 @@ export class CorrectedView extends Loaded {
             >
               ${data.changes
                 .slice(0, SHOWN_MAX)
-                .map((change) => html`<${Row} key=${change.seq} change=${change} />`)}
+                .map(
+                  (change) =>
+                    html`<${Row} key=${change.seq} change=${change} name=${data.prices.get(change.code)?.name} />`,
+                )}
             </${ScrollTable}>
           `
         }

@@ -38,6 +38,10 @@ export const currencyNamed = (
   return [...references.currencies.values()].find((each) => each.member.iso === code.toUpperCase());
 };
 
+/** What a violation says of the known currencies or units: a time before the first load has none. */
+export const thereAre = (known: readonly string[], begin = '; there are'): string =>
+  known.length === 0 ? ': the data of that time has none' : `${begin} ${known.join(', ')}`;
+
 /** The violation for an unknown currency. It lists the known currencies. */
 export const unknownCurrency = (
   references: References,
@@ -45,7 +49,7 @@ export const unknownCurrency = (
   sent: string,
 ): Violation => {
   const known = [...references.currencies.values()].map((each) => each.member.iso).sort();
-  const detail = `There is no currency "${quoted(sent)}"; there are ${known.join(', ')}`;
+  const detail = `There is no currency "${quoted(sent)}"${thereAre(known)}`;
   return { pointer, code: 'unknown_currency', detail };
 };
 
@@ -69,11 +73,11 @@ export function targetsOf(options: PlanOptions, references: References): Targets
           unitOfMeasure,
         );
   if (named === undefined && unitOfMeasure !== null) {
-    const known = units.map(({ member: each }) => `${each.name} (${each.symbol})`).join(', ');
+    const known = units.map(({ member: each }) => `${each.name} (${each.symbol})`);
     const names = units.map(({ member: each }) => each.name);
     const near = nearest(unitOfMeasure, names, 3);
-    const all = near.length === 0 ? 'there are' : `did you mean ${eitherOf(near)}? There are`;
-    const detail = `There is no unit "${quoted(unitOfMeasure)}"; ${all} ${known}`;
+    const begin = near.length === 0 ? undefined : `; did you mean ${eitherOf(near)}? There are`;
+    const detail = `There is no unit "${quoted(unitOfMeasure)}"${thereAre(known, begin)}`;
     errors.push({ pointer: '/options/unitOfMeasure', code: 'unknown_unit', detail });
   }
   if (errors.length > 0) {

@@ -106,9 +106,15 @@ function formulaProblem(error: unknown, anchor: number | null): unknown {
 }
 
 /** The violation of references in different units, or the error itself. */
-function unitsProblem(error: unknown): unknown {
+function unitsProblem(error: unknown, inputs: ReadonlyMap<string, UnitProduct>): unknown {
   if (!(error instanceof FormulaError)) return error;
-  const detail = `${error.message}; unitOfMeasure and currency convert the references`;
+  // Payables and contents are plain numbers.
+  const units = new Set(
+    [...inputs.values()].filter((each) => !isSameUnit(each, ONE)).map(unitText),
+  );
+  const detail =
+    `The references are in ${[...units].join(' and ')}, which have no sum; ` +
+    'set unitOfMeasure and currency to convert them';
   return brokenRules([{ pointer: '/unitOfMeasure', code: error.code, detail }]);
 }
 
@@ -125,7 +131,7 @@ function checkedUnits(
   try {
     found = unitsOf(plan.formula.node, inputs);
   } catch (error) {
-    throw plan.references === null ? formulaProblem(error, null) : unitsProblem(error);
+    throw plan.references === null ? formulaProblem(error, null) : unitsProblem(error, inputs);
   }
   if (wanted !== null && !isSameUnit(wanted, found.unit)) {
     const detail = `The formula gives ${unitText(found.unit)}, not ${unitText(wanted)}`;

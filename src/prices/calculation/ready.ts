@@ -12,6 +12,7 @@ import {
   meanWarnings,
   type RatesOfPrice,
   ratesByPrice,
+  thereAre,
   unknownCurrency,
   vatRatesOf,
   vatWarnings,
@@ -190,8 +191,8 @@ function targetOf(input: PriceInput, references: References, broken: Broken) {
   const units = [...references.units.values()].map((each) => each.unit);
   const unit = unitOfMeasure === null ? null : unitNamed(units, unitOfMeasure);
   if (unit === undefined && unitOfMeasure !== null) {
-    const known = units.map(({ name, symbol }) => `${name} (${symbol})`).join(', ');
-    const detail = `There is no unit "${quoted(unitOfMeasure)}"; there are ${known}`;
+    const known = units.map(({ name, symbol }) => `${name} (${symbol})`);
+    const detail = `There is no unit "${quoted(unitOfMeasure)}"${thereAre(known)}`;
     broken.push({ pointer: `${pointer}/unitOfMeasure`, code: 'unknown_unit', detail });
   }
   return { currency: currency ?? null, unit: unit ?? null };
