@@ -38,7 +38,7 @@ export const currencyNamed = (
   return [...references.currencies.values()].find((each) => each.member.iso === code.toUpperCase());
 };
 
-/** What a violation says of the known currencies or units: a time before the first load has none. */
+/** The known currencies or units as text. Before the first load there are none. */
 export const thereAre = (known: readonly string[], begin = '; there are'): string =>
   known.length === 0 ? ': the data of that time has none' : `${begin} ${known.join(', ')}`;
 
