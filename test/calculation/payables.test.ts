@@ -133,6 +133,30 @@ t.test(
   },
 );
 
+t.test('a series whose references change their unit needs one unit', async (t) => {
+  const code = 'CP-RC-9004';
+  await commit(database.pool, async (client) => {
+    await addPrice(client, { code, currency: null, unit: 'percent', market: 'recycling' });
+    await putPoints(client, code, ['2026-05-29', '70', '71', '72'], [DAY, '72', '73', '74']);
+  });
+  const changed = { ...COBALT, validFrom: '2026-06-01' };
+  await refer(code, { ...NICKEL, validFrom: '2020-01-01' }, changed);
+  const series = { from: '2026-05', to: '2026-06', every: 'month' };
+  const ask = (more: object) =>
+    calculate(service, {
+      ...{ payables: [{ code }], period: 'M', referencePeriod: DAY, anchor: series },
+      ...more,
+    });
+  const refused = await ask({});
+  t.same(violationsOf(refused), ['/unitOfMeasure unit_mismatch']);
+  t.match(refused.json.errors[0].detail, /some anchors give USD\/t, and of others USD\/lb;/);
+  const { data } = (await ask({ unitOfMeasure: 'lb', result: { decimals: 2 } })).json;
+  t.match(data, [
+    { value: 5.23, unit: 'USD/lb' },
+    { value: 11.68, unit: 'USD/lb' },
+  ]);
+});
+
 t.test('the reference is that of the day of a substitute', async (t) => {
   const code = 'CP-RC-9003';
   await commit(database.pool, async (client) => {

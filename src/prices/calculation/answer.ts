@@ -77,6 +77,7 @@ export async function calculationAt(
       return { context, warnings, inputs: await prepared.read(), anchors: each.anchors };
     }),
   );
+  checkOneUnit(parts.map(({ context }) => context.unit));
   checkSessions(parts);
   const results: CalculationResult[] = [];
   const slice = new Slice();
@@ -138,6 +139,17 @@ function checkedUnits(
     throw brokenRules([{ pointer: '/result/unit', code: 'unit_mismatch', detail }]);
   }
   return found;
+}
+
+/** Rejects a series whose results are in different units: a reference changed to another one. */
+function checkOneUnit(units: readonly UnitProduct[]): void {
+  const [first] = units;
+  const other = units.find((unit) => first !== undefined && !isSameUnit(unit, first));
+  if (first === undefined || other === undefined) return;
+  const detail =
+    `The references of some anchors give ${unitText(first)}, and of others ${unitText(other)}; ` +
+    'unitOfMeasure and currency convert the references';
+  throw brokenRules([{ pointer: '/unitOfMeasure', code: 'unit_mismatch', detail }]);
 }
 
 /** Rejects a request for too many sessions. */
