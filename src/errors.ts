@@ -80,8 +80,7 @@ export const WARNINGS = {
   sample_rates: 'Numbers were converted by the invented rates of the demonstration',
   unconvertible_omitted: 'Records that cannot be converted as asked were left out',
   min_revision_unknown: 'x-min-revision names a revision of another history of the data',
-  mean_at_one_day_rate:
-    'Means of a month or year were converted at the rate of one day; options.rates has the other',
+  mean_at_one_day_rate: 'Means of a month or year were converted at the rate of one day',
   vat_unknown: 'VAT was not excluded from prices that are not known to include it',
   vat_rates_missing: 'Rates of value added tax are missing',
   vat_included: 'Prices include value added tax, and so do the numbers they are converted to',

@@ -9,6 +9,7 @@ import type { Reads } from '../../db/reads.ts';
 import { type DataRevision, revisionText } from '../../db/revisions.ts';
 import type { Database } from '../../db/schema.ts';
 import { Problem } from '../../errors.ts';
+import type { Days } from '../../std/days.ts';
 import { mapped } from '../../std/turns.ts';
 import type { DuePricesReader } from '../calendar/due-prices.ts';
 import type { RatesReader } from '../market/rates.ts';
@@ -29,6 +30,7 @@ import {
   sampleWarnings,
   type Targets,
   targetsOf,
+  vatMeanWarnings,
   vatUnknownWarnings,
   vatWarnings,
   withoutRefused,
@@ -156,6 +158,7 @@ export async function answerAt(
     ...sampleWarnings(source, kept),
     ...omitted,
     ...meanWarnings(kept),
+    ...vatMeanWarnings(kept, daysNeeded(plan)),
     ...(await vatWarnings(kept)),
     ...vatUnknownWarnings(plan, kept),
   ];
@@ -172,6 +175,10 @@ export async function answerAt(
   const context = { plan, references, targets, reader, wideCellsMax, sheetRowsMax, work };
   return { metadata, records: page, context };
 }
+
+/** The days of the points that an answer needs: a summary needs earlier ones too. */
+const daysNeeded = ({ days, options }: Plan): Days =>
+  options.includeSummary ? { first: -Infinity, last: days.last } : days;
 
 /** The page of a plan, in the order of codes, and the cursor of the next page. */
 function pageOf(plan: Plan, data: DataRevision, kept: readonly PlannedPrice[]) {

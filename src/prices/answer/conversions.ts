@@ -1,10 +1,12 @@
 import { MEAN_PERIODS, type MeanPeriod } from '../../catalog/analytics.ts';
 import { nearest } from '../../catalog/nearest.ts';
+import { periodOf } from '../../conversion/calendar.ts';
 import { type Outcome, outcomeOf } from '../../conversion/outcome.ts';
 import { type RateTable, withheld } from '../../conversion/rate-table.ts';
 import { unitNamed } from '../../conversion/units.ts';
 import type { VatRates } from '../../conversion/vat.ts';
 import { eitherOf, Problem, quoted, type Violation } from '../../errors.ts';
+import type { Days } from '../../std/days.ts';
 import { mapped } from '../../std/turns.ts';
 import type { SelectedPrice } from '../market/query.ts';
 import type { RateSource } from '../market/rates.ts';
@@ -14,6 +16,7 @@ import { isConverting } from '../plan/options.ts';
 import type { Plan } from '../plan/plan.ts';
 import {
   meanAtOneDayRate,
+  meanAtOneVatRate,
   sampleRates,
   unconvertibleOmitted,
   vatIncluded,
@@ -202,14 +205,35 @@ export function sampleWarnings(
 }
 
 /** Warns of means of a month or year that are converted at the rate of a day. */
-export function meanWarnings(planned: readonly PlannedPrice[]): readonly Warning[] {
+export function meanWarnings(
+  planned: readonly PlannedPrice[],
+  remedy = 'Set options.rates to period-mean',
+): readonly Warning[] {
   const converted = planned.filter(({ price, outcome }) => {
     const pair = outcome?.conversion?.pair;
     return pair && pair.meanOf === null && MEAN_PERIODS[price.observes] !== null;
   });
   if (converted.length === 0) return [];
   const codes = converted.map(({ price }) => price.code);
-  return [meanAtOneDayRate(codes.length, named(codes, CODES_NAMED))];
+  return [meanAtOneDayRate(codes.length, named(codes, CODES_NAMED), remedy)];
+}
+
+/** Warns of means that are divided by one rate of VAT, which changed within their period. */
+export function vatMeanWarnings(
+  planned: readonly PlannedPrice[],
+  requested: Days,
+): readonly Warning[] {
+  const divided = planned.filter(({ price, outcome }) => {
+    const period = MEAN_PERIODS[price.observes];
+    if (period === null) return false;
+    return outcome?.conversion?.vat?.rates.some(({ from }) => {
+      const { start, end } = periodOf(from, period);
+      return from > start && start <= requested.last && end >= requested.first;
+    });
+  });
+  if (divided.length === 0) return [];
+  const codes = divided.map(({ price }) => price.code);
+  return [meanAtOneVatRate(codes.length, named(codes, CODES_NAMED))];
 }
 
 /**

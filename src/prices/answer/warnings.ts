@@ -164,13 +164,22 @@ export const unconvertibleOmitted = (prices: number, codes: string): Warning => 
 });
 
 /** The warning about converted means. @param codes the codes of the prices */
-export const meanAtOneDayRate = (prices: number, codes: string): Warning => ({
+export const meanAtOneDayRate = (prices: number, codes: string, remedy: string): Warning => ({
   code: 'mean_at_one_day_rate',
   pointer: '/options/currency',
   detail:
     `The values of ${prices} converted prices are means of a month or year, and each was ` +
-    `converted at the rate of one day: ${codes}. Set options.rates to period-mean for the mean ` +
-    'of the rates of its period',
+    `converted at the rate of one day: ${codes}. ${remedy} for the mean of the rates of its period`,
+  suggestions: [],
+});
+
+/** The warning about means within whose period a rate of VAT changed. @param codes of the prices */
+export const meanAtOneVatRate = (prices: number, codes: string): Warning => ({
+  code: 'mean_at_one_day_rate',
+  pointer: '/options/vat',
+  detail:
+    `The values of ${prices} prices are means of a month or year, and a rate of VAT changed ` +
+    `within one; each mean was divided by the rate of one day: ${codes}`,
   suggestions: [],
 });
 

@@ -14,6 +14,7 @@ import {
   ratesByPrice,
   thereAre,
   unknownCurrency,
+  vatMeanWarnings,
   vatRatesOf,
   vatWarnings,
 } from '../answer/conversions.ts';
@@ -280,6 +281,9 @@ function priceReady(found: FoundPrice, columns: Columns, asOfDay: number): Ready
   };
 }
 
+/** A price input takes no mean rates: an input of its own is one. */
+const MEAN_REMEDY = 'Omit currency and multiply by an exchange rate as an input';
+
 /** The warnings about converted inputs. */
 async function warningsOf(
   found: readonly FoundPrice[],
@@ -292,8 +296,14 @@ async function warningsOf(
   const vat = await Promise.all(
     found.map(async ({ input, price, outcome }) => {
       const planned = [{ price, outcome }];
-      const warnings = [...meanWarnings(planned), ...(await vatWarnings(planned))];
-      return warnings.map((each) => ({ ...each, pointer: `${input.pointer}/currency` }));
+      const warnings = [...meanWarnings(planned, MEAN_REMEDY), ...(await vatWarnings(planned))];
+      const { days } = priceRange(input, plan.anchors);
+      return [
+        ...warnings.map((each) => ({ ...each, pointer: `${input.pointer}/currency` })),
+        ...vatMeanWarnings(planned, days).map((each) => {
+          return { ...each, pointer: `${input.pointer}/vat` };
+        }),
+      ];
     }),
   );
   const isSample = source?.isSample && place !== undefined;

@@ -282,6 +282,28 @@ t.test('a wide table marks the columns that could not be converted as requested'
   t.equal(await headings(['V-EARLY'], { currency: 'EUR' }), 'date,V-EARLY [CNY/Tonne]');
 });
 
+t.test('a mean within whose period a rate of VAT changed is warned of', async (t) => {
+  const observe = (what: string | null) =>
+    inRevision(database.pool, `update price set observes = ${what} where code = 'V-1'`);
+  await observe("'year-mean'");
+  const warned = async (filters: object, options: object = {}) =>
+    (
+      await service.post('nickel', {
+        filters: { codes: ['V-1'], ...filters },
+        options: { ...EXCLUDED, ...options },
+      })
+    ).json.$metadata.warnings;
+  t.match(await warned({ dateTo: '2018-12-31' }), [
+    { code: 'mean_at_one_day_rate', pointer: '/options/vat', detail: /: V-1$/ },
+  ]);
+  t.strictSame(await warned({ dateFrom: '2020-01-01' }), [], 'none changed within a later year');
+  t.equal((await warned({ dateFrom: '2020-01-01' }, { includeSummary: true })).length, 1);
+  await observe("'month-mean'");
+  t.strictSame(await warned({}), [], 'each rate began with a month');
+  await observe('null');
+  t.strictSame(await warned({}), []);
+});
+
 t.test('the reason of a missing number is the rate that it lacks', async (t) => {
   const answered = async (more: object, options: object = {}): Promise<Json> => {
     const { json } = await service.post('nickel', {
