@@ -80,7 +80,7 @@ function anyPrice(known: readonly Known[]) {
 /** The short form `payables`, whose references the service finds. */
 function anyPayables(known: readonly Known[]) {
   const payables = known.filter(({ isPayable }) => isPayable);
-  const chosen = Array.from({ length: 1 + index(4) }, () => pick(payables));
+  const chosen = [...new Set(Array.from({ length: 1 + index(4) }, () => pick(payables)))];
   return {
     payables: chosen.map(({ code }) => ({
       code,

@@ -12,6 +12,7 @@ const ANCHOR = { anchor: '2026-06-24' };
 
 const PAYABLE = { code: 'CP-RC-0001' };
 const ASSAYED = { ...PAYABLE, content: '100' };
+const BLACK_MASS = [1, 2, 3, 4, 5, 6, 7].map((at) => ({ ...ASSAYED, code: `CP-RC-000${at}` }));
 const TODAY = { period: 'S', ...ANCHOR };
 
 const many = (count: number) =>
@@ -109,9 +110,9 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
     /holds no Li/,
   ],
   [{ payables: [], period: 'S', ...ANCHOR }, '/payables too_few_items', /1 to 6 payables/],
-  [{ payables: Array(7).fill(ASSAYED), ...TODAY }, '/payables too_many_items', /1 to 6 payables/],
+  [{ payables: BLACK_MASS, ...TODAY }, '/payables too_many_items', /1 to 6 payables/],
   [{ payables: PAYABLE, ...TODAY }, '/payables wrong_type', /an array/],
-  [{ payables: [ASSAYED, ASSAYED], ...ANCHOR }, '/period invalid_format', /Must have a period/],
+  [{ payables: BLACK_MASS.slice(5), ...ANCHOR }, '/period invalid_format', /Must have a period/],
   [{ payables: [PAYABLE], period: 'S' }, '/anchor invalid_format', /S counts from an anchor/],
   [
     { payables: [PAYABLE], period: '2026-05', referencePeriod: 'M' },
@@ -163,6 +164,11 @@ const CASES: readonly (readonly [body: unknown, violation: string, detail: RegEx
     { payables: [{ ...PAYABLE, content: '100.01' }], ...TODAY },
     '/payables/0/content invalid_format',
     /at most 100/,
+  ],
+  [
+    { payables: [ASSAYED, { ...ASSAYED, code: 'cp-rc-0001' }], ...TODAY },
+    '/payables/1/code invalid_format',
+    /name each payable once/,
   ],
   [
     { payables: [ASSAYED, { code: 'CP-RC-0002' }], ...TODAY },

@@ -13,6 +13,7 @@ import {
   parsePeriod,
   realDay,
 } from '../../calculation/period.ts';
+import { codeKey } from '../../catalog/match-key.ts';
 import { type BodyCheck, isMembers, objectCheckOf } from '../../contract/request/validate.ts';
 import {
   ANCHORS_MAX,
@@ -289,6 +290,8 @@ const CONTENT_DETAIL = 'Must be a percentage as a text, such as "18", of at most
 const CONTENT_NEEDED =
   'Each of several payables needs its content: their sum is a value for each tonne of the material';
 
+const CODE_TWICE = 'An earlier payable has this code, and both would count; name each payable once';
+
 /** The violation of the content of one of some payables; null if it may be as it is. */
 function contentFault(content: unknown, count: number): string | null {
   if (content === undefined) return count > 1 ? CONTENT_NEEDED : null;
@@ -304,10 +307,17 @@ function payablesForm(body: Members, broken: Violations): SentCalculation {
   }
   const terms: string[] = [];
   const names = new Set<string>();
+  const codes = new Set<string>();
   const inputs = sent.slice(0, PAYABLES_MAX).flatMap((each, index): SentInput[] => {
     const pointer = `/payables/${index}`;
     if (!broken.check(checkPayable, each, pointer)) return [];
     const { content, ...members } = each as Members;
+    const key = codeKey(String(members['code']));
+    if (codes.has(key)) {
+      broken.add(`${pointer}/code`, 'invalid_format', CODE_TWICE);
+      return [];
+    }
+    codes.add(key);
     const fault = contentFault(content, sent.length);
     if (fault !== null) {
       broken.add(`${pointer}/content`, 'invalid_format', fault);
