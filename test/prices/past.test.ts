@@ -49,6 +49,12 @@ async function newestOf({ pool }: TestDatabase): Promise<string[]> {
   return [rows[0].revision, rows[0].at];
 }
 
+/** The code of the price that a change adds; before it, nothing was known of it. */
+const LATER_CODE = 'CP-NI-7777';
+
+/** A request that warns until that change, whatever the random ones ask for. */
+const LATER: PriceRequest = { slug: 'nickel', filters: { codes: [LATER_CODE] }, options: {} };
+
 let database: TestDatabase;
 let service: Service;
 const noted: Noted[] = [];
@@ -58,16 +64,13 @@ t.before(async () => {
   const values = await valuesOf(database);
   for (const change of Object.values(CHANGES)) {
     const newest = await newestOf(database);
-    const requests = Array.from({ length: PER_CHANGE }, () => request(values));
+    const requests = [LATER, ...Array.from({ length: PER_CHANGE }, () => request(values))];
     await forAll(requests, async (asked) => {
       noted.push(await note(service, asked, newest));
     });
     await change(database, t);
   }
 });
-
-/** The code of the price that a change adds; before it, nothing was known of it. */
-const LATER_CODE = 'CP-NI-7777';
 
 /** True if an answer warns of a price that was added later. */
 const lacksLater = ({ slug, text }: Noted): boolean =>
