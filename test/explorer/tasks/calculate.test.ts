@@ -218,6 +218,10 @@ t.test('an analyst values black mass from the overview', async (t) => {
     // The references of nickel and cobalt are published in different units.
     await page.getByRole('button', { name: 'Add payable' }).click();
     await find('Find a payable', 'CP-RC-0002');
+    // Several payables need the content of each.
+    const contents = page.getByLabel('Content, %');
+    await contents.nth(0).fill('22');
+    await contents.nth(1).fill('9');
   }
   await calculate(page);
   const link = new URLSearchParams(new URL(page.url()).hash.slice(1));
