@@ -6,6 +6,9 @@ async function sessionOf(client: SocketClient): Promise<number> {
   return rows[0]?.pid ?? 0;
 }
 
+/** Number of tries to see a session that serves both connections. */
+const TRIES = 10;
+
 /**
  * True if a pooler, such as PgBouncer with `pool_mode=transaction`, gives a session of the server
  * to one transaction at a time. Settings of sessions and LISTEN would then get lost. A busy pooler
@@ -21,10 +24,13 @@ export async function poolsTransactions(config: SessionConfig): Promise<boolean>
     await other.connect().catch((error: unknown) => {
       throw withOneAnswered(error);
     });
-    await other.query('begin');
-    // A pooler gives the session that became idle last.
-    if ((await sessionOf(other)) === first) return true;
-    return (await sessionOf(one)) !== first;
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      // A pooler gives the session that became idle last. That may be one of another client, such
+      // as a command that has just ended.
+      const last = await sessionOf(one);
+      if (last !== first || (await sessionOf(other)) === last) return true;
+    }
+    return false;
   } finally {
     for (const client of [one, other]) client.destroySocket();
   }

@@ -78,6 +78,7 @@ const LICENCES = [
   'BSD-3-Clause',
   'Apache-2.0',
   '0BSD',
+  'Unlicense',
   'BlueOak-1.0.0',
 ];
 
