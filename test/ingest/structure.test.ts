@@ -12,6 +12,7 @@ const FOLDERS = [
   'staging',
   'load',
   'calendar',
+  'vat',
   'ledger',
 ];
 
