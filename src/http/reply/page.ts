@@ -53,21 +53,28 @@ const matchAt = (pattern: RegExp, text: string, at: number): string => {
   return pattern.exec(text)?.[0] ?? '';
 };
 
-/** A program without the comments on lines of their own, empty lines and indentation. */
+/** Opens a template of htm, which drops the white space around a line of its texts. */
+const HTML = 'html`';
+
+/**
+ * A program without the comments on lines of their own, empty lines and indentation, also in the
+ * templates of htm. Other templates stay as they are: programs that users copy are among them.
+ */
 function compacted(text: string): string {
   // The open templates, braces and expressions of templates.
   const open: string[] = [];
   let result = '';
   for (let at = 0; at < text.length; ) {
-    const isTemplate = open.at(-1) === '`';
+    const isTemplate = open.at(-1)?.endsWith('`') ?? false;
     const dropped = isTemplate ? '' : matchAt(DROPPED, text, at);
     const kept = dropped === '' ? matchAt(isTemplate ? TEMPLATE_TEXT : KEPT, text, at) : '';
     at += dropped.length + kept.length;
-    result += kept;
+    result += open.at(-1) === HTML ? kept.replace(/\n[ \t]+/g, '\n') : kept;
     if (isTemplate) {
       if (kept.endsWith('${')) open.push('${');
       else open.pop();
-    } else if (kept === '`' || kept === '{') open.push(kept);
+    } else if (kept === '`') open.push(result.endsWith(HTML) ? HTML : kept);
+    else if (kept === '{') open.push(kept);
     else if (kept === '}') open.pop();
     if (kept === '' && dropped === '') throw new Error('a program ends within a template');
   }

@@ -55,7 +55,7 @@ t.test('nextExpectedAt is the first due instant after the last assessment', asyn
   t.match(await expectedOf(service), { 'XX-1': null });
 });
 
-t.test('every format has nextExpectedAt, and rows have it after all other columns', async (t) => {
+t.test('every format has nextExpectedAt, and rows have it in one column', async (t) => {
   const service = await serviceOn(t, await testDatabase(t, { seeded: true }));
   const { json } = await service.post('nickel', ALL);
   const expected = new Map(
@@ -72,8 +72,9 @@ t.test('every format has nextExpectedAt, and rows have it after all other column
     headers: { accept: 'text/csv' },
   });
   const [header = '', ...rows] = csv.text.trim().split('\r\n');
-  t.equal(header.split(',').at(-1), 'nextExpectedAt');
-  for (const row of rows) t.equal(row.split(',').at(-1), expected.get(row.split(',')[0]));
+  const at = header.split(',').indexOf('nextExpectedAt');
+  t.ok(at > 0);
+  for (const row of rows) t.equal(row.split(',')[at], expected.get(row.split(',')[0]));
   const found = await service.request({ method: 'GET', url: '/v3/search?q=nickel&limit=5' });
   for (const { code, market, nextExpectedAt } of found.json.data) {
     if (market === 'nickel') t.equal(nextExpectedAt, expected.get(code));
