@@ -71,7 +71,7 @@ const compile = (from: string, to: string, names: readonly string[]): Promise<un
   );
 
 /** A program without the indentation of its lines, which templates of htm lack when served. */
-const unindented = (text: string): string => text.replace(/\n[ \t]+/g, '\n');
+const unindented = (text = ''): string => text.replace(/\n[ \t]+/g, '\n');
 
 t.test('the files are served without comments, and are the same programs', async (t) => {
   const { app } = await serviceOn(t, database);
