@@ -48,7 +48,9 @@ t.test(
       [{ codes: ['CP-NI-9001'] }, { ...series, layout: 'wide' }],
     ] as const) {
       const [names = [], ...rows] = parseCsv(await ask(where, options));
-      const found = parseSemicolons(await ask(where, { ...options, csvDialect: 'semicolon' }));
+      const text = await ask(where, { ...options, csvDialect: 'semicolon' });
+      t.ok(text.startsWith('\ufeff'), 'a byte-order mark for spreadsheets');
+      const found = parseSemicolons(text.slice(1));
       t.same(found[0], names);
       const wanted = rows.map((row) =>
         row.map((cell, at) => (NUMBERS.test(names[at] ?? '') ? cell.replace('.', ',') : cell)),
