@@ -56,9 +56,14 @@ const WRITES: Readonly<Record<Login, Readonly<Record<string, readonly string[]>>
   webhooks: {
     insert: ['webhook_count', 'webhook_late', 'webhook_message'],
     update: [
-      ...['delivered_at', 'disabled_at', 'disabled_reason', 'paused_until', 'position'].map(
-        (column) => `webhook.${column}`,
-      ),
+      ...[
+        'delivered_at',
+        'disabled_at',
+        'disabled_reason',
+        'failing_since',
+        'paused_until',
+        'position',
+      ].map((column) => `webhook.${column}`),
       ...['webhook_count', 'webhook_message'],
     ],
     delete: ['webhook_late', 'webhook_message'],
