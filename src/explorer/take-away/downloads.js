@@ -2,8 +2,8 @@
 // are loaded when one of them is chosen. This module makes the downloads: CSV, XLSX, PNG and citations.
 import { ask, askText, ROOT, Unreachable } from '../api.js';
 import { clockTime, endOf, minuteOf } from '../dates.js';
-import { cutPeriods } from '../series.js';
 import { counted, hasSampleRates, isSample, remarkOf, unitText, vatOf } from '../texts.js';
+import { cutPeriods } from '../views/cut-periods.js';
 import { citationOf, sourceOf } from './cite.js';
 import { fileAddress, fileName, joined, priceColumns, wideFile } from './files.js';
 import { pictureOf } from './picture.js';

@@ -1,12 +1,13 @@
 // The result of a calculation: its status with reasons, and the receipt that it is computed from.
 import { EMPTY, linkTo } from '../link.js';
+import { Loaded } from '../loaded.js';
 import { Remarks } from '../notices.js';
 import { daysText } from '../periods.js';
 import { counted, NOTHING } from '../texts.js';
 import { figure, html, ScrollTable } from '../ui.js';
 import { ResultsChart } from './calculation-chart.js';
 import { CalculationTakeAway } from './calculation-take-away.js';
-import { SampleNote } from './prices-of-codes.js';
+import { pricesOf } from './prices-of-codes.js';
 
 /** The words of each status. */
 const STATUS = {
@@ -187,6 +188,28 @@ const Anchors = ({ results, at, choose }) => html`
 
 /** The place of the chosen anchor: the last one without a choice. */
 const placeOf = ({ data }, at) => (at !== null && at < data.length ? at : data.length - 1);
+
+/** Says that a result is computed from sample prices. @param props `app`, and the `codes` of the inputs */
+class SampleNote extends Loaded {
+  keyOf({ codes }) {
+    return codes.join(' ');
+  }
+
+  load({ codes }, signal) {
+    return pricesOf(codes, signal);
+  }
+
+  render(_props, { data }) {
+    const samples = data?.filter(({ sample }) => sample) ?? [];
+    return (
+      samples.length > 0 &&
+      html`<p class="note">
+        <strong>Sample data:</strong> ${samples.map(({ code }) => code).join(', ')}, invented for
+        demonstration.
+      </p>`
+    );
+  }
+}
 
 /** The codes of the prices that a result is computed from. */
 const codesOf = ({ inputs = {} }) => Object.values(inputs).flatMap(({ code }) => code ?? []);

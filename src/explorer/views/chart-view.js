@@ -3,7 +3,7 @@ import { draw } from '../chart.js';
 import { dateOf } from '../dates.js';
 import { linkTo } from '../link.js';
 import { Marks } from '../notices.js';
-import { cutPeriods, indexed, lineOf, strokeOf } from '../series.js';
+import { indexed, lineOf, strokeOf } from '../series.js';
 import { NOTHING, unitText } from '../texts.js';
 import {
   createRef,
@@ -30,6 +30,8 @@ const STEPS = {
   Home: Number.NEGATIVE_INFINITY,
   End: Number.POSITIVE_INFINITY,
 };
+
+const cutNotes = async () => (await import('./cut-periods.js')).CutNotes;
 
 const LABEL_LENGTH = 18;
 
@@ -254,7 +256,6 @@ export class ChartView extends Fitted {
       const text = isNarrow && !isNamed ? String(place + 1) : shortened(line.label);
       return [{ ...scaled, ...strokeOf(place, isDark), text }];
     });
-    notes.push(...cutPeriods(entries, view));
     const { pair, why } = comparing?.pairOf(entries, view.compare) ?? {};
     if (why) notes.push(why);
     if (pair) {
@@ -325,6 +326,7 @@ export class ChartView extends Fitted {
     `;
     return html`
       ${!isPhone && readOut}
+      ${view.average && html`<${Later} load=${cutNotes} app=${app} entries=${entries} view=${view} />`}
       ${notes.map((note) => html`<p class="note" role="status">${note}</p>`)}
       <div
         key="chart"

@@ -186,7 +186,7 @@ export class CorrectedView extends Loaded {
                 .slice(0, SHOWN_MAX)
                 .map(
                   (change) =>
-                    html`<${Row} key=${change.seq} change=${change} name=${data.prices.get(change.code)?.name} />`,
+                    html`<${Row} key=${change.seq} change=${change} name=${data.prices.find(({ code }) => code === change.code)?.name} />`,
                 )}
             </${ScrollTable}>
           `
