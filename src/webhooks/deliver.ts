@@ -12,7 +12,7 @@ import type { Answer } from './send.ts';
 /** Time for which a sender claims a message: longer than an attempt takes. */
 const CLAIM_MS = 30_000;
 
-/** How a message ended. `refused`: the key may no longer read what it is about. */
+/** Outcome of a message. `refused`: the key may no longer read the changed markets. */
 type Outcome = 'delivered' | 'failed' | 'refused' | 'gone';
 
 /** A claimed message, with all that its attempt needs. */

@@ -22,7 +22,7 @@ export const LATE = 'late';
 /** Most codes that a message names. */
 const CODES_MAX = 50;
 
-/** What a subscription is about; null for everything that its key may read. */
+/** The filters of a subscription; null for everything that its key may read. */
 export interface Filter {
   readonly markets: readonly string[] | null;
   readonly codes: readonly string[] | null;
@@ -74,7 +74,7 @@ export type Message = { readonly id: string } & (
   | { readonly type: 'webhook.test'; readonly content: TestContent }
 );
 
-/** What the body of a message depends on at each send. */
+/** State that decides the body of a message at each send. */
 interface Sight {
   /** Public id of the subscription. */
   readonly webhook: string;

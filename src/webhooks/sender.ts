@@ -50,7 +50,7 @@ export class Sender {
   readonly #stopping = new AbortController();
   readonly #stopped = Promise.withResolvers<void>();
   readonly #sending = new Set<Promise<void>>();
-  /** How many of them are sent to receivers whose last attempt failed. */
+  /** Number of attempts under way to receivers whose last attempt failed. */
   #failing = 0;
   #lateAtMs = Number.NEGATIVE_INFINITY;
   #purgedAtMs = Number.NEGATIVE_INFINITY;

@@ -109,7 +109,7 @@ t.test('each variable of a manifest is a setting, and no address has a password'
   const known = new Set([
     ...Object.keys(SETTINGS),
     ...SECRETS.map((each) => `${each}_FILE`),
-    // Of Node: name lookups of webhooks share its threads.
+    // A variable of Node: name lookups of webhooks share its threads.
     'UV_THREADPOOL_SIZE',
   ]);
   for (const [name, { containers }] of pods) {

@@ -329,7 +329,7 @@ t.test('a message of a sender that was killed is sent again with the same id', a
   const bell = senderOn(t, database);
   await publish(database);
   await bell.settle();
-  // As if the process had ended between the answer and its record.
+  // Simulates a process that ends between the answer and its record.
   await database.pool.query(
     `update webhook_message set outcome = null, ended_at = null, attempts = 0,
       claimed_until = $1::timestamptz + interval '30 s'`,

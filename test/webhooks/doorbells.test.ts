@@ -219,7 +219,7 @@ t.test('a price that becomes late rings once, until another day is missing', asy
   await subscribe(database, receiver.url, { operations: ['late'] });
   await subscribe(database, receiver.url, { operations: ['published'], codes: ['XX-9'] });
   const bell = senderOn(t, database);
-  /** What is late in the messages since the last call. */
+  /** Returns the late prices of the messages since the last call. */
   const late = async (now: string) => {
     bell.nowMs = Date.parse(now);
     await database.pool.query('update webhook_message set due_at = to_timestamp(0)');

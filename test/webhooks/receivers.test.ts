@@ -18,7 +18,7 @@ import { freePort, senderOn, subscribe } from './support.ts';
 
 const PAGE = 'docs/webhooks.md';
 
-/** What the page leaves to its reader: it keeps the address, and prints the changes. */
+/** The part that the page leaves to its reader: keeps the address, and prints the changes. */
 const NODE_STORE = `
 let address = null;
 async function storedAddress() { return address; }

@@ -1,4 +1,4 @@
-// When a price is due: its calendar, its next due days, and whether it is late.
+// The publication of a price: its calendar, its next due days, and its lateness.
 import { askJson } from '../api.js';
 import { dateOf, dayOf, minuteOf, today } from '../dates.js';
 import { addressOf } from '../link.js';

@@ -1,4 +1,4 @@
-// What is late, due, published today and corrected recently, in the markets that the key can read.
+// Late, due, newly published and recently corrected prices of the markets that the key can read.
 import { askJson, askText, exact } from '../api.js';
 import { dateOf, dayOf, lastFriday, minuteOf, today } from '../dates.js';
 import { addressOf, EMPTY, linkTo } from '../link.js';

@@ -79,7 +79,7 @@ function earlyPrices(
 
 /** Requested points of one price. */
 interface RequestedPoints {
-  /** Those before the first rate; null if there are none. */
+  /** Points before the first rate; null if there are none. */
   readonly before: Extent | null;
   /** True if another point has a rate. */
   readonly isRated: boolean;
