@@ -83,7 +83,7 @@ export function isTransient(error: unknown): boolean {
 /** The server or a pooler has no connection left, although it answers on another one. */
 export class TooFewConnections extends Error {
   override readonly name = 'TooFewConnections';
-  /** That of PostgreSQL for the same reason. */
+  /** The code of PostgreSQL for too many connections. */
   readonly code = '53300';
 
   constructor(cause: unknown) {
