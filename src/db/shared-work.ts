@@ -60,6 +60,16 @@ export function sharedNextRun<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 /**
+ * Refreshes a state in the background. Concurrent calls share one read. A failed read keeps the
+ * last state, because the link reports whether the database is up.
+ * @returns a function that never rejects
+ */
+export function sharedRefresh(read: () => Promise<void>): () => Promise<void> {
+  const share = sharedLoad<void>();
+  return () => share('', () => read().catch(() => {}));
+}
+
+/**
  * Waits for work. The first aborted signal ends the wait, not the work.
  * @throws the errors of the work, and the reason of the signal
  */

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../db/schema.ts';
+import { sharedRefresh } from '../db/shared-work.ts';
 
 /** The messages of all subscriptions, for metrics. */
 interface WebhookStatus {
@@ -23,20 +24,10 @@ const OUTCOMES = ['delivered', 'failed', 'given-up', 'refused', 'gone'];
 /** Watches the messages of a database, with the account of the service. */
 export function watchWebhooks(db: Kysely<Database>): WebhookWatch {
   let known = statusOf();
-  let reading: Promise<void> | null = null;
-  const read = async (): Promise<void> => {
-    known = await readStatus(db);
-  };
   return {
-    refresh: () => {
-      reading ??= read()
-        // The last state stays; the link reports whether the database is up.
-        .catch(() => {})
-        .finally(() => {
-          reading = null;
-        });
-      return reading;
-    },
+    refresh: sharedRefresh(async () => {
+      known = await readStatus(db);
+    }),
     status: () => known,
   };
 }

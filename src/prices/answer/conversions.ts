@@ -1,7 +1,8 @@
 import { MEAN_PERIODS, type MeanPeriod } from '../../catalog/analytics.ts';
 import { nearest } from '../../catalog/nearest.ts';
 import { periodOf } from '../../conversion/calendar.ts';
-import { type Outcome, outcomeOf } from '../../conversion/outcome.ts';
+import type { LackingRate } from '../../conversion/columns.ts';
+import { type Outcome, outcomeOf, refused } from '../../conversion/outcome.ts';
 import { type RateTable, withheld } from '../../conversion/rate-table.ts';
 import { unitNamed } from '../../conversion/units.ts';
 import type { VatRates } from '../../conversion/vat.ts';
@@ -96,6 +97,23 @@ export function targetsOf(options: PlanOptions, references: References): Targets
 export interface PlannedPrice {
   readonly price: SelectedPrice;
   readonly outcome: Outcome | null;
+}
+
+/** The prices of a request and the warnings about missing rates. */
+export interface CheckedPrices {
+  readonly planned: readonly PlannedPrice[];
+  readonly warnings: readonly Warning[];
+}
+
+/** Refuses the conversion of some prices, given by id, for lack of a rate. */
+export async function refusedPrices(
+  planned: readonly PlannedPrice[],
+  priceIds: ReadonlySet<number>,
+  reason: LackingRate,
+): Promise<readonly PlannedPrice[]> {
+  if (priceIds.size === 0) return planned;
+  const outcome = refused(reason);
+  return mapped(planned, (each) => (priceIds.has(each.price.id) ? { ...each, outcome } : each));
 }
 
 /** Most codes that a warning names; it counts the rest. */

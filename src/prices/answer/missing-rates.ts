@@ -1,4 +1,3 @@
-import { type Outcome, refused } from '../../conversion/outcome.ts';
 import { type Segment, segmentsOf } from '../../conversion/rate-segments.ts';
 import {
   type AppliedLegs,
@@ -14,7 +13,14 @@ import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
 import type { Plan } from '../plan/plan.ts';
 import { type Extent, joinedPoints, type PriceStretch, spanOf } from '../series/ranges.ts';
-import { meanOf, type PlannedPrice, type RatesOfPrice, type Targets } from './conversions.ts';
+import {
+  type CheckedPrices,
+  meanOf,
+  type PlannedPrice,
+  type RatesOfPrice,
+  refusedPrices,
+  type Targets,
+} from './conversions.ts';
 import { ratesMissing, type Stretch, type Warning } from './warnings.ts';
 
 /**
@@ -311,12 +317,6 @@ function warningsOf(source: string, pairs: readonly PairPrices[]): Warning[] {
   });
 }
 
-/** The prices of a request and the warnings about missing rates. */
-interface CheckedPrices {
-  readonly planned: readonly PlannedPrice[];
-  readonly warnings: readonly Warning[];
-}
-
 /**
  * Warns of each currency without rates for requested points or without any rate. Refuses the
  * conversion of a price if none of its requested points has a rate.
@@ -332,10 +332,5 @@ export async function withMissingRates(
   const hasPoints = includeSeries || includeSummary;
   const unconvertible = await countPoints(reader, hasPoints ? pairs : [], plan);
   const warnings = warningsOf(inUse.source ?? '', pairs);
-  if (unconvertible.size === 0) return { planned, warnings };
-  const outcome: Outcome = refused('no-rate');
-  const checked = await mapped(planned, (each) =>
-    unconvertible.has(each.price.id) ? { ...each, outcome } : each,
-  );
-  return { planned: checked, warnings };
+  return { planned: await refusedPrices(planned, unconvertible, 'no-rate'), warnings };
 }

@@ -1,21 +1,13 @@
-import { type Outcome, refused } from '../../conversion/outcome.ts';
 import { summaryDays } from '../../conversion/summary.ts';
 import type { VatRates } from '../../conversion/vat.ts';
-import { mapped } from '../../std/turns.ts';
 import type { MarketReader } from '../market/reader.ts';
 import type { References } from '../market/references.ts';
 import type { Plan } from '../plan/plan.ts';
 import { type Extent, joinedPoints, type PriceStretch, spanOf } from '../series/ranges.ts';
-import { type PlannedPrice, vatRatesOf } from './conversions.ts';
-import { vatRatesMissing, type Warning } from './warnings.ts';
+import { type CheckedPrices, type PlannedPrice, refusedPrices, vatRatesOf } from './conversions.ts';
+import { vatRatesMissing } from './warnings.ts';
 
 type ExtentReader = Pick<MarketReader, 'extents'>;
-
-/** The prices of a request and the warnings about missing rates of VAT. */
-interface CheckedPrices {
-  readonly planned: readonly PlannedPrice[];
-  readonly warnings: readonly Warning[];
-}
 
 /**
  * Warns of each country without rates of VAT for requested points or without any rate. Refuses the
@@ -46,12 +38,7 @@ export async function withMissingVatRates(
   const warnings = [...missing]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([, { vat, points }]) => vatRatesMissing(vat, points));
-  if (unconvertible.size === 0) return { planned, warnings };
-  const outcome: Outcome = refused('no-vat-rate');
-  const checked = await mapped(planned, (each) =>
-    unconvertible.has(each.price.id) ? { ...each, outcome } : each,
-  );
-  return { planned: checked, warnings };
+  return { planned: await refusedPrices(planned, unconvertible, 'no-vat-rate'), warnings };
 }
 
 /** A price whose requested days may begin before the first rate of its country. */

@@ -3,6 +3,7 @@ import type { Judgement, Late } from '../../calendar/lateness.ts';
 import { MARKETS, type MarketSlug } from '../../catalog/markets.ts';
 import { dataRevisionAt, type NewestRevision } from '../../db/newest-revision.ts';
 import type { Database } from '../../db/schema.ts';
+import { sharedRefresh } from '../../db/shared-work.ts';
 import { type LateReaders, latePrices, type WatchedPrices, watchedPrices } from './late.ts';
 
 /** Numbers of late prices of a market, by the way in which they are judged. */
@@ -56,7 +57,6 @@ export function watchOf(
   let seen: NewestRevision | null = null;
   let loads: readonly LoadCount[] = [];
   let loadsReadMs = -Infinity;
-  let reading: Promise<void> | null = null;
 
   const read = async (): Promise<void> => {
     const found = await newest();
@@ -70,15 +70,7 @@ export function watchOf(
     loadsReadMs = performance.now();
   };
   return {
-    refresh: () => {
-      reading ??= read()
-        // The last state stays; the link reports whether the database is up.
-        .catch(() => {})
-        .finally(() => {
-          reading = null;
-        });
-      return reading;
-    },
+    refresh: sharedRefresh(read),
     late: () => (watched === null ? [] : lateCounts(watched, clock())),
     observations: () => (watched === null ? [] : observationDays(watched)),
     loads: () => loads,
