@@ -77,7 +77,11 @@ t.test('the files are served without comments, and are the same programs', async
   const { app } = await serviceOn(t, database);
   const names = PAGE_FILES.map(({ name }) => name).filter((name) => /^(?!vendor).*js$/.test(name));
   t.ok(names.length > 20);
-  const folder = t.testdir({ served: { views: {}, 'take-away': {} }, ours: {}, theirs: {} });
+  const folder = t.testdir({
+    served: { views: { calculate: {}, corrections: {} }, 'take-away': {} },
+    ours: {},
+    theirs: {},
+  });
   const served = join(folder, 'served');
   const ours = join(folder, 'ours');
   const theirs = join(folder, 'theirs');

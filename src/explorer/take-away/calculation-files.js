@@ -2,7 +2,7 @@
 import { ask, ROOT } from '../api.js';
 import { clockTime } from '../dates.js';
 import { strokeOf } from '../series.js';
-import { lineOfResults } from '../views/calculation-chart.js';
+import { lineOfResults } from '../views/calculate/chart.js';
 import { themeOf } from '../views/colours-of-chart.js';
 import { pictureOf } from './picture.js';
 import { save } from './save.js';

@@ -62,7 +62,7 @@ const Attributes = ({ rows }) => html`
   </dl>
 `;
 
-const corrections = async () => (await import('./corrections.js')).Corrections;
+const corrections = async () => (await import('./corrections/of-price.js')).Corrections;
 const publication = async () => (await import('./publication.js')).Publication;
 const nothing = async () => (await import('./nothing.js')).Nothing;
 

@@ -6,7 +6,7 @@ import { Loaded } from '../loaded.js';
 import { RefusalNote, RetryText } from '../notices.js';
 import { counted, unitText } from '../texts.js';
 import { Component, figure, html } from '../ui.js';
-import { correctionRequest, pointText } from './recent-corrections.js';
+import { correctionRequest, pointText } from './corrections/recent.js';
 import { newestOf } from './results.js';
 
 /** Days until which a price counts as due soon. */

@@ -1,10 +1,10 @@
 // The corrections of a price over time.
-import { minuteOf } from '../dates.js';
-import { correctionsOf } from '../history.js';
-import { Loaded } from '../loaded.js';
-import { Failed } from '../notices.js';
-import { NOTHING } from '../texts.js';
-import { html, ScrollTable } from '../ui.js';
+import { minuteOf } from '../../dates.js';
+import { correctionsOf } from '../../history.js';
+import { Loaded } from '../../loaded.js';
+import { Failed } from '../../notices.js';
+import { NOTHING } from '../../texts.js';
+import { html, ScrollTable } from '../../ui.js';
 
 const valuesText = ({ low, mid, high }) =>
   low === null ? (mid ?? NOTHING) : `${mid ?? NOTHING} (${low} to ${high})`;

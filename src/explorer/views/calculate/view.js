@@ -1,17 +1,17 @@
 // A calculation: its form, and its result by the service. Nothing is computed here.
-import { askText, exact } from '../api.js';
-import { bodyIn, bodyOf, draftFrom, draftOf, isComplete, TEMPLATES } from '../calculation.js';
-import { EMPTY, linkTo } from '../link.js';
-import { Loaded } from '../loaded.js';
-import { Failed } from '../notices.js';
-import { classes, createRef, html } from '../ui.js';
-import { CalculationForm } from './calculation-form.js';
-import { ResultBody, ResultHead } from './calculation-result.js';
+import { askText, exact } from '../../api.js';
+import { bodyIn, bodyOf, draftFrom, draftOf, isComplete, TEMPLATES } from '../../calculation.js';
+import { EMPTY, linkTo } from '../../link.js';
+import { Loaded } from '../../loaded.js';
+import { Failed } from '../../notices.js';
+import { classes, createRef, html } from '../../ui.js';
+import { CalculationForm } from './form.js';
+import { ResultBody, ResultHead } from './result.js';
 
 /** A screen on which the form stands below the result. */
 const narrow = matchMedia('(max-width: 900px)');
 
-const STYLE = new URL('../calculation.css', import.meta.url).href;
+const STYLE = new URL('../../calculation.css', import.meta.url).href;
 
 const ADDRESS = 'v3/calculations';
 

@@ -1,8 +1,8 @@
 // The programs that send a calculation.
-import { ROOT } from '../api.js';
-import { calculationRecipes } from '../take-away/calculation-recipes.js';
-import { html } from '../ui.js';
-import { Recipes } from './programs.js';
+import { ROOT } from '../../api.js';
+import { calculationRecipes } from '../../take-away/calculation-recipes.js';
+import { html } from '../../ui.js';
+import { Recipes } from '../programs.js';
 
 export const CalculationPrograms = ({ body }) => {
   const url = new URL('v3/calculations', ROOT).href;

@@ -1,7 +1,7 @@
 // The file, picture, programs and links of a calculation. Their code is loaded when one is chosen.
-import { Component, html, Later } from '../ui.js';
+import { Component, html, Later } from '../../ui.js';
 
-const programs = async () => (await import('./calculation-programs.js')).CalculationPrograms;
+const programs = async () => (await import('./programs.js')).CalculationPrograms;
 
 /** @param props `body` of the request, and `answer` */
 export class CalculationTakeAway extends Component {
@@ -20,11 +20,11 @@ export class CalculationTakeAway extends Component {
 
   save = (kind) =>
     this.act('Asking for the file…', async () =>
-      (await import('../take-away/calculation-files.js'))[kind](this.props),
+      (await import('../../take-away/calculation-files.js'))[kind](this.props),
     );
 
   copy = (text) =>
-    this.act('', async () => (await import('../take-away/clipboard.js')).copied(text));
+    this.act('', async () => (await import('../../take-away/clipboard.js')).copied(text));
 
   /** The link to the figures at this revision, which no later correction changes. */
   fixedLink() {

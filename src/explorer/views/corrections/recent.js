@@ -1,12 +1,12 @@
 // Recent corrections and withdrawals in the markets that the key can read.
-import { askText, exact, onForget } from '../api.js';
-import { isDate, lastFriday, minuteOf, today } from '../dates.js';
-import { addressOf, EMPTY, linkTo } from '../link.js';
-import { Loaded } from '../loaded.js';
-import { Failed } from '../notices.js';
-import { NOTHING } from '../texts.js';
-import { figure, html, ScrollTable } from '../ui.js';
-import { pricesOf } from './prices-of-codes.js';
+import { askText, exact, onForget } from '../../api.js';
+import { isDate, lastFriday, minuteOf, today } from '../../dates.js';
+import { addressOf, EMPTY, linkTo } from '../../link.js';
+import { Loaded } from '../../loaded.js';
+import { Failed } from '../../notices.js';
+import { NOTHING } from '../../texts.js';
+import { figure, html, ScrollTable } from '../../ui.js';
+import { pricesOf } from '../prices-of-codes.js';
 
 /** The days of each span, and its name. A visit lies a week back where none is remembered. */
 const SPANS = {

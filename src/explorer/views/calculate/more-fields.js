@@ -1,6 +1,6 @@
 // The fields of a price input that are rarely needed.
-import { html } from '../ui.js';
-import { optionsOf } from './calculation-form.js';
+import { html } from '../../ui.js';
+import { optionsOf } from './form.js';
 
 const STATISTICS = optionsOf(['average', 'first', 'last', 'min', 'max']);
 const METHODS = optionsOf(['mean-of-mids', 'mid-of-rounded-averages']);

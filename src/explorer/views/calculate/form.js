@@ -7,12 +7,12 @@ import {
   nameOfMarket,
   renamed,
   valuedBy,
-} from '../calculation.js';
-import { anchorFor } from '../dates.js';
-import { daysText, EXAMPLES, FORMS, isRelative, periodText } from '../periods.js';
-import { isPayable } from '../texts.js';
-import { Component, createRef, html, Later } from '../ui.js';
-import { Search } from './search.js';
+} from '../../calculation.js';
+import { anchorFor } from '../../dates.js';
+import { daysText, EXAMPLES, FORMS, isRelative, periodText } from '../../periods.js';
+import { isPayable } from '../../texts.js';
+import { Component, createRef, html, Later } from '../../ui.js';
+import { Search } from '../search.js';
 
 const moreFields = async () => (await import('./more-fields.js')).MoreFields;
 const payablesPart = async () => (await import('./payables-part.js')).PayablesPart;

@@ -1,13 +1,13 @@
 // The result of a calculation: its status with reasons, and the receipt that it is computed from.
-import { EMPTY, linkTo } from '../link.js';
-import { Loaded } from '../loaded.js';
-import { Remarks } from '../notices.js';
-import { daysText } from '../periods.js';
-import { counted, NOTHING } from '../texts.js';
-import { figure, html, ScrollTable } from '../ui.js';
-import { ResultsChart } from './calculation-chart.js';
-import { CalculationTakeAway } from './calculation-take-away.js';
-import { pricesOf } from './prices-of-codes.js';
+import { EMPTY, linkTo } from '../../link.js';
+import { Loaded } from '../../loaded.js';
+import { Remarks } from '../../notices.js';
+import { daysText } from '../../periods.js';
+import { counted, NOTHING } from '../../texts.js';
+import { figure, html, ScrollTable } from '../../ui.js';
+import { pricesOf } from '../prices-of-codes.js';
+import { ResultsChart } from './chart.js';
+import { CalculationTakeAway } from './take-away.js';
 
 /** The words of each status. */
 const STATUS = {

@@ -1,10 +1,10 @@
 // The form of the value of payables: their codes with contents, and the periods that they share.
-import { PAYABLES_MAX, payableOf } from '../calculation.js';
-import { anchorFor } from '../dates.js';
-import { isPayable } from '../texts.js';
-import { html } from '../ui.js';
-import { Field, optionsOf, periodHint } from './calculation-form.js';
-import { Search } from './search.js';
+import { PAYABLES_MAX, payableOf } from '../../calculation.js';
+import { anchorFor } from '../../dates.js';
+import { isPayable } from '../../texts.js';
+import { html } from '../../ui.js';
+import { Search } from '../search.js';
+import { Field, optionsOf, periodHint } from './form.js';
 
 const SIDES = optionsOf(['mid', 'low', 'high']);
 

@@ -1,7 +1,7 @@
 // The results of a series of anchors as a line.
-import { dayOf } from '../dates.js';
-import { figure, html } from '../ui.js';
-import { Spark } from './spark.js';
+import { dayOf } from '../../dates.js';
+import { figure, html } from '../../ui.js';
+import { Spark } from '../spark.js';
 
 /** The line of results. One without a value is a gap. */
 export const lineOfResults = (results) => ({
