@@ -6,7 +6,8 @@ import { Loaded } from '../loaded.js';
 import { RefusalNote, RetryText } from '../notices.js';
 import { counted, unitText } from '../texts.js';
 import { Component, figure, html } from '../ui.js';
-import { correctionRequest, pointText } from './corrections/recent.js';
+import { pointText } from './corrections/point.js';
+import { correctionRequest } from './corrections/recent.js';
 import { newestOf } from './results.js';
 
 /** Days until which a price counts as due soon. */
@@ -147,7 +148,7 @@ class Published extends Loaded {
 
 const CorrectionText = ({ change }) => html`
   <${Name} price=${change} />
-  <span class="day">${change.date}</span>: <del>${pointText(change.before)}</del> ${pointText(change.after)}
+  <span class="day">${change.date}</span>: <del>${pointText(change.before)}</del> → ${pointText(change.after)}
 `;
 
 const Corrected = ({ changes, hasMore }) => {

@@ -290,5 +290,5 @@ export function vatUnknownWarnings(
   );
   if (unknown.length === 0) return [];
   const codes = unknown.map(({ price }) => price.code);
-  return [vatUnknown(codes.length, named(codes, CODES_NAMED))];
+  return [vatUnknown(named(codes, CODES_NAMED))];
 }

@@ -194,12 +194,12 @@ export const vatIncluded = (code: string, vat: string): Warning => ({
 });
 
 /** The warning about prices from which no VAT was excluded. @param codes the codes of the prices */
-export const vatUnknown = (prices: number, codes: string): Warning => ({
+export const vatUnknown = (codes: string): Warning => ({
   code: 'vat_unknown',
   pointer: '/options/vat',
   detail:
-    `${prices} prices are not known to include VAT (vatCountry is null), and no VAT was excluded ` +
-    `from them: ${codes}`,
+    'No VAT was excluded from prices that are not known to include it (vatCountry is null): ' +
+    codes,
   suggestions: [],
 });
 

@@ -78,7 +78,7 @@ for (const [width, height] of [
       );
       t.match(
         await card('Corrected or withdrawn'),
-        /LATE-FREQUENCY \S+: 12345\.67 12300 .*Since Friday/,
+        /LATE-FREQUENCY \S+: 12345\.67 → 12300 .*Since Friday/,
       );
       t.match(
         await page.locator('.today').innerText(),

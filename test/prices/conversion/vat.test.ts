@@ -176,7 +176,11 @@ t.test('a price that is not known to include VAT stays as published, and says so
     });
   }
   t.match($metadata.warnings, [
-    { code: 'vat_unknown', pointer: '/options/vat', detail: /^2 prices .*: V-NONE, V-WORDS$/ },
+    {
+      code: 'vat_unknown',
+      pointer: '/options/vat',
+      detail: /^No VAT was excluded from .*: V-NONE, V-WORDS$/,
+    },
   ]);
   const refused = await service.post('nickel', {
     filters: { codes },

@@ -3,11 +3,8 @@ import { minuteOf } from '../../dates.js';
 import { correctionsOf } from '../../history.js';
 import { Loaded } from '../../loaded.js';
 import { Failed } from '../../notices.js';
-import { NOTHING } from '../../texts.js';
 import { html, ScrollTable } from '../../ui.js';
-
-const valuesText = ({ low, mid, high }) =>
-  low === null ? (mid ?? NOTHING) : `${mid ?? NOTHING} (${low} to ${high})`;
+import { pointText } from './point.js';
 
 const HEADS = [['Recorded'], ['Point of'], ['Before'], ['After']];
 
@@ -44,8 +41,8 @@ export class Corrections extends Loaded {
             <tr key=${`${date} ${recordedAt}`}>
               <td class="date">${minuteOf(recordedAt)}</td>
               <th scope="row" class="date">${date}</th>
-              <td class="figure" data-label="Before"><del>${valuesText(before)}</del></td>
-              <td class="figure" data-label="After">${valuesText(after)}</td>
+              <td class="figure" data-label="Before"><del>${pointText(before)}</del></td>
+              <td class="figure" data-label="After">${pointText(after)}</td>
             </tr>
           `,
         )}

@@ -5,8 +5,9 @@ import { addressOf, EMPTY, linkTo } from '../../link.js';
 import { Loaded } from '../../loaded.js';
 import { Failed } from '../../notices.js';
 import { NOTHING } from '../../texts.js';
-import { figure, html, ScrollTable } from '../../ui.js';
+import { html, ScrollTable } from '../../ui.js';
 import { pricesOf } from '../prices-of-codes.js';
+import { pointText } from './point.js';
 
 /** The days of each span, and its name. A visit lies a week back where none is remembered. */
 const SPANS = {
@@ -76,15 +77,6 @@ export const correctionRequest = (start, market, limit) =>
     ['operations', 'withdrawn'],
     ['limit', limit],
   ]);
-
-/** A point before or after a change. */
-export const pointText = (value) => {
-  if (value === null) return html`<span class="quiet">withdrawn</span>`;
-  const { low, mid, high } = value;
-  return low === null
-    ? figure(mid ?? NOTHING)
-    : html`${figure(mid)} (${figure(low)} to ${figure(high)})`;
-};
 
 const Row = ({ change, name }) => {
   const { recordedAt, market, code, date, before, after } = change;
