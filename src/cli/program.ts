@@ -69,7 +69,7 @@ const GROUPS = {
     load: async () => (await import('./db/db.ts')).DATABASE_COMMANDS,
   },
   load: {
-    summary: 'load a file of prices or exchange rates',
+    summary: 'load a file of prices, exchange rates, calendars or VAT',
     description: 'Loads a file of prices or exchange rates, and reports what was loaded.',
     load: async () => (await import('./load/load-commands.ts')).LOAD_COMMANDS,
   },

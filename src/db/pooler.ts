@@ -25,7 +25,7 @@ export async function poolsTransactions(config: SessionConfig): Promise<boolean>
       throw withOneAnswered(error);
     });
     for (let tries = 0; tries < TRIES; tries += 1) {
-      // A pooler gives the session that became idle last. That may be one of another client, such
+      // A pooler gives the session that became idle last. Another client may have released it, such
       // as a command that has just ended.
       const last = await sessionOf(one);
       if (last !== first || (await sessionOf(other)) === last) return true;

@@ -47,7 +47,7 @@ export const addLoadCalendar = referenceCommand<CalendarChange>({
   summary: 'publication calendars: when prices are due (docs/calendars.md)',
   description:
     'Loads holiday lists, calendars, and which price follows which calendar, from a YAML file.',
-  stays: 'What the file does not name stays as it is.',
+  stays: 'Entries that the file does not name stay.',
   examples: ['calendars.yaml --dry-run', 'calendars.yaml --reason "holidays of 2027"'],
   heading: 'Calendars',
   line: changeLine,

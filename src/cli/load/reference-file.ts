@@ -81,9 +81,9 @@ export const referenceCommand = <Change extends EntryChange<unknown>>({
       json(),
     ],
     help: `
-A file is loaded whole, in one transaction and one revision, or not at all (exit code 3); what it
-does is reported first. ${stays} A load is a batch of the
-ledger; load undo takes it back.
+A file is loaded whole, in one transaction and one revision, or not at all (exit code 3). Its
+changes are reported first. ${stays}
+A load is a batch of the ledger; load undo takes it back.
 
 Examples:
 ${examples.map((each) => `  ${PROGRAM} load ${name} ${each}`).join('\n')}`,

@@ -13,7 +13,9 @@ export const addLoadVat = referenceCommand<VatChange>({
   name: 'vat',
   summary: 'rates of value added tax by country and day (docs/loading.md)',
   description: 'Loads the rates of value added tax of some countries from a YAML file.',
-  stays: 'A country is stated whole: its other\nrates end. What the file does not name stays.',
+  stays:
+    'A country is stated whole: its other rates end. Countries that the file\n' +
+    'does not name keep their rates.',
   examples: ['vat.yaml --dry-run', 'vat.yaml --reason "13 % since April 2019"'],
   heading: 'Rates of VAT',
   line: changeLine,
