@@ -1,4 +1,4 @@
-// Names of prices, and which of them are samples.
+// Names and markets of prices.
 import { askJson } from '../api.js';
 import { today } from '../dates.js';
 import { addressOf } from '../link.js';

@@ -1,9 +1,10 @@
 // The result of a calculation: its status with reasons, and the receipt that it is computed from.
-import { EMPTY, linkTo } from '../../link.js';
+import { askJson } from '../../api.js';
+import { addressOf, EMPTY, linkTo } from '../../link.js';
 import { Loaded } from '../../loaded.js';
 import { Remarks } from '../../notices.js';
 import { daysText } from '../../periods.js';
-import { counted, NOTHING } from '../../texts.js';
+import { counted, isSample, NOTHING } from '../../texts.js';
 import { figure, html, ScrollTable } from '../../ui.js';
 import { pricesOf } from '../prices-of-codes.js';
 import { ResultsChart } from './chart.js';
@@ -189,23 +190,30 @@ const Anchors = ({ results, at, choose }) => html`
 /** The place of the chosen anchor: the last one without a choice. */
 const placeOf = ({ data }, at) => (at !== null && at < data.length ? at : data.length - 1);
 
-/** Says that a result is computed from sample prices. @param props `app`, and the `codes` of the inputs */
+/**
+ * Says that a result is computed from sample prices. A price stays one when published points follow
+ * the invented ones, so the records decide. @param props `app`, and the `codes` of the inputs
+ */
 class SampleNote extends Loaded {
   keyOf({ codes }) {
     return codes.join(' ');
   }
 
-  load({ codes }, signal) {
-    return pricesOf(codes, signal);
+  async load({ codes }, signal) {
+    const prices = await pricesOf(codes, signal);
+    const answers = await Promise.all(
+      prices.map(({ market, code }) =>
+        askJson(addressOf(`v3/prices/${market}`, [['codes', code]]), signal),
+      ),
+    );
+    return answers.flatMap(({ data }) => data.filter(isSample).map(({ code }) => code));
   }
 
   render(_props, { data }) {
-    const samples = data?.filter(({ sample }) => sample) ?? [];
     return (
-      samples.length > 0 &&
+      data?.length > 0 &&
       html`<p class="note">
-        <strong>Sample data:</strong> ${samples.map(({ code }) => code).join(', ')}, invented for
-        demonstration.
+        <strong>Sample data:</strong> ${data.join(', ')}, invented for demonstration.
       </p>`
     );
   }
