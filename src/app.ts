@@ -41,6 +41,7 @@ import type { Readers } from './prices/answer/answer.ts';
 import { duePricesReader } from './prices/calendar/due-prices.ts';
 import { watchOf } from './prices/calendar/watch.ts';
 import { feedOf } from './prices/changes/follow.ts';
+import { codeMarketsReader } from './prices/market/code-markets.ts';
 import { ratesReader } from './prices/market/rates.ts';
 import { referenceReader } from './prices/market/references.ts';
 import { samplesReader } from './prices/market/samples.ts';
@@ -147,6 +148,7 @@ function readersOf({ config, client }: AppOptions, primary: Primary): Readers {
     ),
     vocabularies,
     samples: samplesReader(db),
+    codeMarkets: codeMarketsReader(),
     duePrices: duePricesReader(db),
     market: sqlMarket({
       db,

@@ -53,6 +53,20 @@ export class Later extends Component {
 /** Media query of a phone. */
 const PHONE = matchMedia('(max-width: 560px)');
 
+/** A component with tasks, whose state `said` is a sentence about the last one. */
+export class Tasks extends Component {
+  /** Runs a task that returns the sentence about its success. @param begins the sentence before */
+  async act(begins, task) {
+    this.setState({ said: begins });
+    try {
+      this.setState({ said: await task() });
+    } catch (error) {
+      this.setState({ said: error.message });
+      this.props.app.fail(error);
+    }
+  }
+}
+
 /** A component with `state.isPhone`. It renders again when the screen becomes narrow or wide. */
 export class Fitted extends Component {
   state = { isPhone: PHONE.matches };

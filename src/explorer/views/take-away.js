@@ -1,6 +1,6 @@
 // The buttons for the files, programs, link and citation of a chart. Their code is loaded when one
 // of them is chosen.
-import { Component, darkSetting, html, Later } from '../ui.js';
+import { darkSetting, html, Later, Tasks } from '../ui.js';
 
 /** The forms of a file, with their names. */
 const FORMS = [
@@ -12,19 +12,12 @@ const FORMS = [
 const programs = async () => (await import('./programs.js')).Programs;
 
 /** @param props `answers`, `entries`, `comparing`, `view`, `warnings`, `picture`: see `saveCsv` */
-export class TakeAway extends Component {
+export class TakeAway extends Tasks {
   state = { form: null, hasPrograms: false, said: '' };
 
-  /** Runs a task that returns a sentence about its success, and shows the sentence. */
-  async act(begins, task) {
-    this.setState({ said: begins });
-    try {
-      this.setState({ said: await task(await import('../take-away/downloads.js')) });
-    } catch (error) {
-      this.setState({ said: error.message });
-      this.props.app.fail(error);
-    }
-  }
+  /** Runs a task that gets the module of downloads. */
+  download = (begins, task) =>
+    this.act(begins, async () => task(await import('../take-away/downloads.js')));
 
   /** The forms of a file: the first one is that of a chart with a comparison. */
   forms() {
@@ -39,17 +32,19 @@ export class TakeAway extends Component {
   }
 
   saveCsv = (kind) =>
-    this.act('Asking for the file…', ({ saveCsv }) => saveCsv(this.props, this.form(), kind));
+    this.download('Asking for the file…', ({ saveCsv }) => saveCsv(this.props, this.form(), kind));
 
   saveWorkbooks = () =>
-    this.act('Asking for the file…', ({ saveWorkbooks }) => saveWorkbooks(this.props, this.form()));
+    this.download('Asking for the file…', ({ saveWorkbooks }) =>
+      saveWorkbooks(this.props, this.form()),
+    );
 
   savePicture = (isDark) =>
-    this.act('Drawing…', ({ savePicture }) => savePicture(this.props, isDark));
+    this.download('Drawing…', ({ savePicture }) => savePicture(this.props, isDark));
 
   /** Copies the text of `textOf(downloads)`. */
   copy = (textOf) =>
-    this.act('', async (downloads) => {
+    this.download('', async (downloads) => {
       const { copied } = await import('../take-away/clipboard.js');
       return copied(textOf(downloads));
     });

@@ -164,7 +164,7 @@ async function plansOf(
   const { principal, signal } = request.context;
   const readable = marketsOpenTo(principal?.scopes ?? new Set());
   const db = () => readers.reads.db(signal);
-  const found = await codeMarkets(db, codes, readable, elsewhere, references);
+  const found = await codeMarkets(readers.codeMarkets, db, codes, readable, elsewhere, references);
   const { known, closed, unknown } = found;
   if (closed.length > 0) {
     const scopes = closed.map(({ slug }) => scopeOf(slug));

@@ -12,6 +12,7 @@ import { Problem } from '../../errors.ts';
 import type { Days } from '../../std/days.ts';
 import { mapped } from '../../std/turns.ts';
 import type { DuePricesReader } from '../calendar/due-prices.ts';
+import type { CodeMarketsReader } from '../market/code-markets.ts';
 import type { RatesReader } from '../market/rates.ts';
 import type { MarketReader } from '../market/reader.ts';
 import type { ReferenceReader, References } from '../market/references.ts';
@@ -52,6 +53,7 @@ export interface Readers {
   readonly snapshot: SnapshotReader;
   readonly vocabularies: VocabularyReader;
   readonly samples: SamplesReader;
+  readonly codeMarkets: CodeMarketsReader;
   readonly duePrices: DuePricesReader;
   /** Opens a reader of a market for one request. */
   readonly market: SqlMarket;

@@ -31,12 +31,24 @@ export function statusOf(reasons: readonly Reason[]): Status {
   return found.has('unverified') ? 'unverified' : 'final';
 }
 
+declare global {
+  interface JSON {
+    /** A value that is written as its text, which must be a JSON number here. */
+    rawJSON(text: string): object;
+  }
+}
+
 /** A number of an answer, as decimal text: JSON has it as a number or as a text. */
 export class NumberText {
   readonly text: string;
 
   constructor(text: string) {
     this.text = text;
+  }
+
+  /** The number with all its digits. */
+  toJSON(): object {
+    return JSON.rawJSON(this.text);
   }
 }
 

@@ -1,13 +1,8 @@
-import { type Kysely, sql } from 'kysely';
-import {
-  MARKETS,
-  type Market,
-  type MarketSlug,
-  marketOf,
-  marketOfPrefix,
-} from '../../catalog/markets.ts';
+import type { Kysely } from 'kysely';
+import { MARKETS, type Market, type MarketSlug, marketOfPrefix } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import type { Database } from '../../db/schema.ts';
+import type { CodeMarketsReader } from '../market/code-markets.ts';
 
 /** The markets of the codes of a calculation. */
 interface CodeMarkets {
@@ -26,6 +21,7 @@ interface CodeMarkets {
  * @param isReference the keys of codes that a readable payable names: their market is no secret
  */
 export async function codeMarkets(
+  stored: CodeMarketsReader,
   lazyDb: () => Kysely<Database>,
   codes: readonly string[],
   readable: readonly MarketSlug[],
@@ -40,12 +36,15 @@ export async function codeMarkets(
   }
   const rest = codes.filter((code) => !known.has(codeKey(code)));
   if (rest.length === 0) return { known, closed: [], unknown: [] };
-  const found = await storedMarkets(lazyDb(), rest.map(codeKey), readable);
+  const keys = rest.map(codeKey);
+  const found = await stored(lazyDb, { keys, markets: readable, isElsewhere });
   const missing = rest.filter((code) => !found.has(codeKey(code)));
   const named = missing.map(codeKey).filter((key) => isReference.has(key));
   const slugs = MARKETS.map(({ slug }) => slug);
   const marketOfReference =
-    named.length === 0 ? new Map() : await storedMarkets(lazyDb(), named, slugs);
+    named.length === 0
+      ? new Map<string, Market>()
+      : await stored(lazyDb, { keys: named, markets: slugs, isElsewhere });
   const closedOf = (code: string): Market | undefined => {
     const market = marketOfReference.get(codeKey(code)) ?? marketOfPrefix(code);
     return market === undefined || readable.includes(market.slug) ? undefined : market;
@@ -55,24 +54,4 @@ export async function codeMarkets(
     closed: [...new Set(missing.flatMap((code) => closedOf(code) ?? []))],
     unknown: missing.filter((code) => closedOf(code) === undefined),
   };
-}
-
-/**
- * The markets of codes, by the keys of the codes. A removed price has a market too: an old revision
- * still has it. The market of a code never changes while the price exists.
- */
-async function storedMarkets(
-  db: Kysely<Database>,
-  keys: readonly string[],
-  readable: readonly MarketSlug[],
-): Promise<ReadonlyMap<string, Market>> {
-  const { rows } = await sql<{ key: string; slug: string }>`
-    select p.code_key as key, market.slug
-    from (select code_key, market_id, true as "isPresent" from price
-      union all select code_key, market_id, false from price_history) as p
-      join market on market.id = p.market_id
-    where p.code_key = any(${[...keys]}::text[])
-      and market.slug = any(${[...readable]}::text[])
-    order by p."isPresent"`.execute(db);
-  return new Map(rows.map(({ key, slug }) => [key, marketOf(slug) as Market]));
 }

@@ -30,16 +30,15 @@ function csvOf({ names, results }: CalculationAnswer): string {
   return [header, ...rows].map((row) => `${row.join(',')}\r\n`).join('');
 }
 
-/** A value as JSON. A number keeps its digits, and is a JSON string if asked for. */
-function jsonOf(value: unknown, isText: boolean): string {
-  if (value instanceof NumberText) return isText ? `"${value.text}"` : value.text;
-  if (Array.isArray(value)) return `[${value.map((each) => jsonOf(each, isText)).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const members = Object.entries(value).map(
-    ([name, member]) => `${JSON.stringify(name)}:${jsonOf(member, isText)}`,
-  );
-  return `{${members.join(',')}}`;
+/** Replaces numbers by texts: `this` has the member before its conversion to JSON. */
+function asText(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
+  const own = this[name];
+  return own instanceof NumberText ? own.text : value;
 }
+
+/** A value as JSON. A number keeps its digits, and is a JSON string if asked for. */
+const jsonOf = (value: unknown, isText: boolean): string =>
+  JSON.stringify(value, isText ? asText : undefined);
 
 function inputMembers(input: InputResult): object {
   const { value, unit, observations } = input;

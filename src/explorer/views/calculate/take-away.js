@@ -1,22 +1,11 @@
 // The file, picture, programs and links of a calculation. Their code is loaded when one is chosen.
-import { Component, html, Later } from '../../ui.js';
+import { html, Later, Tasks } from '../../ui.js';
 
 const programs = async () => (await import('./programs.js')).CalculationPrograms;
 
 /** @param props `body` of the request, and `answer` */
-export class CalculationTakeAway extends Component {
+export class CalculationTakeAway extends Tasks {
   state = { hasPrograms: false, said: '' };
-
-  /** Runs a task that returns a sentence about its success, and shows the sentence. */
-  async act(begins, task) {
-    this.setState({ said: begins });
-    try {
-      this.setState({ said: await task() });
-    } catch (error) {
-      this.setState({ said: error.message });
-      this.props.app.fail(error);
-    }
-  }
 
   save = (kind) =>
     this.act('Asking for the file…', async () =>
