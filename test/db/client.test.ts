@@ -18,7 +18,7 @@ const options = {
 };
 
 /** A way to PostgreSQL that a test can cut. */
-async function cuttable(url: string) {
+async function cuttable(test: Pick<typeof t, 'teardown'>, url: string) {
   const { hostname, port } = new URL(url);
   const sockets: Socket[] = [];
   const server = createServer((client) => {
@@ -29,6 +29,7 @@ async function cuttable(url: string) {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
+  test.teardown(() => server.close());
   const through = new URL(url);
   through.hostname = '127.0.0.1';
   through.port = String((server.address() as AddressInfo).port);
@@ -37,24 +38,26 @@ async function cuttable(url: string) {
     cut: (how: 'end' | 'reset') => {
       for (const socket of sockets) how === 'end' ? socket.destroy() : socket.resetAndDestroy();
     },
-    close: () => server.close(),
   };
 }
 
 t.test('a connection that breaks during a statement fails the statement alone', async (t) => {
   const { url, pool } = await seededDatabase(t);
   for (const how of ['end', 'reset'] as const) {
-    const way = await cuttable(url);
+    const way = await cuttable(t, url);
     const lost: Error[] = [];
     const applicationName = `cut by ${how}`;
     const onError = (error: Error) => lost.push(error);
     const client = openClient({ ...options, url: way.url, applicationName, onError });
-    const refused = t.rejects(client.pool.query('select pg_sleep(60)'), how);
+    const statement = 'select pg_sleep(60)';
+    const refused = t.rejects(client.pool.query(statement), how);
+    // The session first sets its settings: a loss then is a failure to connect.
     const running = async () =>
       (
         await pool.query(
-          'select from pg_stat_activity where application_name = $1 and state = $2',
-          [applicationName, 'active'],
+          `select from pg_stat_activity
+          where application_name = $1 and state = 'active' and query = $2`,
+          [applicationName, statement],
         )
       ).rows.length > 0;
     await until('the statement runs', running);
@@ -63,7 +66,6 @@ t.test('a connection that breaks during a statement fails the statement alone', 
     await until('the loss is reported', () => lost.length > 0);
     t.equal((await client.pool.query('select 1 as one')).rows[0].one, 1, 'the pool continues');
     await client.close();
-    way.close();
   }
 });
 

@@ -75,7 +75,12 @@ testWith(
     const children = `/proc/${child.pid}/task/${child.pid}/children`;
     await until('the command ends', async () => {
       const pid = Number(await readFile(children, 'utf8').catch(() => ''));
-      if (isRunning && pid > 0) process.kill(pid, 'SIGTERM');
+      try {
+        if (isRunning && pid > 0) process.kill(pid, 'SIGTERM');
+      } catch (error) {
+        // The command ended after its number was read.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
       return !isRunning;
     });
     t.same(await exited, [128 + 15, null]);

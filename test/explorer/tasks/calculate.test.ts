@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { seededDatabase } from '../../support/database/database.ts';
+import { testDatabase } from '../../support/database/database.ts';
 import { commit, putPoints } from '../../support/prices/sample-writes.ts';
 import { brokenRules } from '../../support/process/accessibility.ts';
 import { explorerOn, keepPicture, settled, words } from '../../support/process/explorer.ts';
 
-const database = await seededDatabase(t);
+const database = await testDatabase(t, { seeded: true });
 // The published point follows invented ones, which a calculation still uses.
 await commit(database.pool, (client) =>
   putPoints(client, 'CP-RC-0001', ['2026-06-30', '74', '75', '76']),

@@ -11,6 +11,19 @@ declare global {
   var groupedTests: Map<string, Test>;
 }
 
+/** Time in which a process ends after its last test. */
+const END_MS = 30_000;
+
+/** Ends a process that a leaked handle keeps running, and names the kinds of open handles. */
+function endSoon(): void {
+  const end = (): void => {
+    const open = process.getActiveResourcesInfo().join(', ');
+    process.stderr.write(`The tests have ended, and the process has not: ${open}\n`);
+    process.exit(1);
+  };
+  setTimeout(end, END_MS).unref();
+}
+
 /**
  * Runs test files one after another in this process, each as a subtest with its path as the title.
  * A test file imports its subtest as the default export of `tap`, so that hooks and teardowns of a
@@ -41,4 +54,5 @@ export async function runGroup(paths: readonly string[]): Promise<void> {
       await import(href);
     });
   }
+  endSoon();
 }

@@ -20,6 +20,15 @@ async function withClient(url: string, work: (client: Client) => Promise<unknown
   }
 }
 
+/** Refuses revisions, so that no test changes the prices that others read. */
+const READ_ONLY = `
+create function public.refuse_revision() returns trigger language plpgsql as $$
+begin
+  raise exception 'All tests share this database. Write to testDatabase(t, { seeded: true }).';
+end $$;
+create trigger refuse_revision before insert on public.revision
+  for each statement execute function public.refuse_revision()`;
+
 /**
  * Makes the databases that tests copy or share, once for a run: `<prefix>_empty`,
  * `<prefix>_seeded` and `<prefix>_read`. Returns the prefix.
@@ -31,6 +40,7 @@ export async function makeTemplates(url: string): Promise<string> {
   await administer(url, `create database "${prefix}_seeded" template "${prefix}_empty"`);
   await withClient(siblingUrl(url, `${prefix}_seeded`), (client) => seed(client));
   await administer(url, `create database "${prefix}_read" template "${prefix}_seeded"`);
+  await withClient(siblingUrl(url, `${prefix}_read`), ({ pool }) => pool.query(READ_ONLY));
   return prefix;
 }
 
