@@ -208,12 +208,25 @@ export const downloadRatios = ({ beside, longestPauseMs }: Downloads): Ratio[] =
   most('two W4 downloads: longest pause of the event loop, ms', longestPauseMs, 5),
 ];
 
-/** Calculations are never kept: each request reads points and computes. */
+/**
+ * A repeated calculation beside the repeated W1, and one that is computed beside W1 of other days:
+ * answers to repeated requests are kept.
+ */
 function calculationRatios(results: Results): Ratio[] {
   const { service } = figuresOf(results);
   return [
     most('average of a month of 1 code: service ÷ W1', service('month') / service('W1'), 1.5),
+    most(
+      'average of another month or code: service ÷ W1, other days',
+      service('monthother') / service('W1days'),
+      1.5,
+    ),
     most('5 averages × 12 months: service ÷ W1', service('anchors') / service('W1'), 30),
+    most(
+      '5 averages × 12 months of other codes: service ÷ W1, other days',
+      service('anchorsother') / service('W1days'),
+      30,
+    ),
   ];
 }
 

@@ -21,8 +21,8 @@ export interface Workload {
   readonly isKept?: boolean;
   /** True for data of a past instant, which the price book does not hold. */
   readonly isPast?: boolean;
-  /** The body of a calculation, instead of a request to the market. */
-  readonly calculation?: Readonly<Record<string, unknown>>;
+  /** The bodies of calculations that successive requests cycle through, instead of the market. */
+  readonly calculations?: readonly Readonly<Record<string, unknown>>[];
   /** Further request headers. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -80,26 +80,50 @@ const inCoding = (coding: string): Workload => ({
   isKept: true,
 });
 
-/** A calculation: no filters, options or points of a market. */
+/** Calculations: no filters, options or points of a market. */
 const calculated = (
   name: string,
   title: string,
   codes: readonly string[],
-  calculation: NonNullable<Workload['calculation']>,
-): Workload => ({ name, title, codes, range: null, filters: {}, options: {}, calculation });
+  calculations: NonNullable<Workload['calculations']>,
+): Workload => ({ name, title, codes, range: null, filters: {}, options: {}, calculations });
 
 const averageOf = (code: string) => ({ code, period: 'M-1' });
+const YEARS_OF_DATA = [...new Set(DAYS.map((day) => day.slice(0, 4)))];
+const MONTHS_OF_DATA = [...new Set(DAYS.map((day) => day.slice(0, 7)))];
+
+const monthOf = (code: string | undefined, period: string) => ({ average: code, period });
+
+const anchorsOf = (codes: readonly string[], year: string) => ({
+  formula: 'a + b + c + d + e',
+  inputs: Object.fromEntries(codes.map((code, at) => ['abcde'.charAt(at), averageOf(code)])),
+  anchor: { from: `${year}-01`, to: `${year}-12`, every: 'month' },
+});
+
+/** Five codes from each place on, so that no request is repeated in a run. */
+const FIVES = MARKET_CODES.map((_, at) =>
+  [0, 1, 2, 3, 4].map((step) => MARKET_CODES[(at + 50 * step) % MARKET_CODES.length] as string),
+);
 
 const CALCULATIONS: readonly Workload[] = [
-  calculated('month', 'the average of a month of 1 code, with its receipt', FIVE.slice(0, 1), {
-    average: FIVE[0],
-    period: '2024-03',
-  }),
-  calculated('anchors', 'a formula of 5 averages for each month of a year', FIVE, {
-    formula: 'a + b + c + d + e',
-    inputs: Object.fromEntries(FIVE.map((code, at) => ['abcde'.charAt(at), averageOf(code)])),
-    anchor: { from: '2024-01', to: '2024-12', every: 'month' },
-  }),
+  calculated('month', 'the average of a month of 1 code, with its receipt', FIVE.slice(0, 1), [
+    monthOf(FIVE[0], '2024-03'),
+  ]),
+  calculated(
+    'monthother',
+    'month, another code or month in each request',
+    MARKET_CODES,
+    MONTHS_OF_DATA.flatMap((month) => MARKET_CODES.map((code) => monthOf(code, month))),
+  ),
+  calculated('anchors', 'a formula of 5 averages for each month of a year', FIVE, [
+    anchorsOf(FIVE, '2024'),
+  ]),
+  calculated(
+    'anchorsother',
+    'anchors, other codes or another year in each request',
+    MARKET_CODES,
+    YEARS_OF_DATA.slice(1).flatMap((year) => FIVES.map((codes) => anchorsOf(codes, year))),
+  ),
 ];
 
 /** The repeated answer of a year in each format and content coding. */
@@ -171,10 +195,17 @@ export const pointsOf = ({ codes, range }: Workload): number =>
     : codes.length * DAYS.filter((day) => day >= range.from && day <= range.to).length;
 
 /**
- * The ranges of each workload that were sent already, over all bursts: the service keeps a copy of
- * an answer that is requested twice.
+ * The number of requests of each workload that were sent already, over all bursts: the service
+ * keeps a copy of an answer that is requested twice.
  */
-const sentRanges = new Map<Workload, number>();
+const sent = new Map<Workload, number>();
+
+/** The next of the values that successive requests of a workload cycle through. */
+function nextOf<Value>(workload: Workload, values: readonly Value[]): Value {
+  const at = sent.get(workload) ?? 0;
+  sent.set(workload, at + 1);
+  return values[at % values.length] as Value;
+}
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 
@@ -186,18 +217,19 @@ export function serviceRequest(workload: Workload, key: string, past?: string): 
   const { filters, headers, ranges } = workload;
   const options = workload.isPast ? { ...workload.options, asOf: past } : workload.options;
   if (workload.byGet) return askByGet(workload, key);
-  const { calculation } = workload;
+  const { calculations } = workload;
   const ask: HttpRequest = {
     method: 'POST',
-    path: calculation ? '/v3/calculations' : `/v3/prices/${MARKET}`,
+    path: calculations ? '/v3/calculations' : `/v3/prices/${MARKET}`,
     headers: { ...JSON_HEADERS, 'x-api-key': key, ...headers },
-    body: JSON.stringify(calculation ?? { filters, options }),
+    body: JSON.stringify(calculations?.[0] ?? { filters, options }),
   };
+  if (calculations) {
+    return { ...ask, next: () => JSON.stringify(nextOf(workload, calculations)) };
+  }
   if (!ranges) return ask;
   const next = (): string => {
-    const at = sentRanges.get(workload) ?? 0;
-    sentRanges.set(workload, at + 1);
-    const days = dates(ranges[at % ranges.length] as (typeof ranges)[number]);
+    const days = dates(nextOf(workload, ranges));
     return JSON.stringify({ filters: { ...filters, ...days }, options });
   };
   return { ...ask, next };

@@ -18,8 +18,8 @@ const NEWEST: NewestRevision = {
 };
 const DATA = { epoch: 'e', revision: '1.a', reference: '1.a', committedAt: '2026-03-02T10:00:00Z' };
 const ORIGIN = {
-  plan: planOf(MARKET, () => [], {}),
-  snapshot: { data: DATA, rates: null },
+  market: { plan: planOf(MARKET, () => [], {}), snapshot: { data: DATA, rates: null } },
+  readableMarkets: null,
   newest: NEWEST,
   tag: null,
   headers: { 'x-data-revision': 'ea.1' },
@@ -32,7 +32,7 @@ const find = (answers: AnswerCache, key: string) =>
     key,
     ANYBODY,
     async () => NEWEST,
-    async () => ORIGIN.snapshot,
+    async () => ORIGIN.market.snapshot,
   );
 
 /** Asks a second time, so that the answer is kept. Returns what is sent. */

@@ -27,15 +27,23 @@ const COLLECTED_BYTES_MAX = 67_108_864;
 /** Most requests that were made once: keeping every answer would cost too much. */
 const ONCE_MAX = 4_000;
 
-/** The snapshot and plan of an answer, and its headers. */
+/** What an answer was made from, and its headers. */
 export interface AnswerOrigin {
-  readonly plan: Plan;
-  readonly snapshot: Snapshot;
+  /** Null for an answer about several markets, which is current until the next commit. */
+  readonly market: MarketOrigin | null;
+  /** The markets that its warnings or refusals may name; null if they may name none. */
+  readonly readableMarkets: readonly MarketSlug[] | null;
   /** The newest revision at which it is known to be current. */
   readonly newest: NewestRevision;
   /** The ETag; null if clients must not cache the answer. */
   readonly tag: string | null;
   readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The plan of an answer about one market, and the snapshot at which it was made. */
+interface MarketOrigin {
+  readonly plan: Plan;
+  readonly snapshot: Snapshot;
 }
 
 declare module 'fastify' {
@@ -88,7 +96,7 @@ export class AnswerCache {
    */
   async find(
     key: string,
-    { readableMarkets }: RequestOrigin,
+    { readableMarkets }: Pick<RequestOrigin, 'readableMarkets'>,
     checkRevision: () => Promise<NewestRevision>,
     snapshotOf: SnapshotReader,
   ): Promise<KeptAnswer | null> {
@@ -105,7 +113,7 @@ export class AnswerCache {
    * @returns the payload to send instead, with the same bytes
    */
   keep(key: string, origin: AnswerOrigin, payload: Payload): Payload {
-    if (isPastWithCodes(origin.plan, origin.newest) || !this.#isRepeated(key)) return payload;
+    if (isPastWithCodes(origin) || !this.#isRepeated(key)) return payload;
     const { bytes, coding } = payload;
     const add = (slices: readonly Buffer[]): void => {
       this.#answers.set(key, new KeptAnswer(origin, coding, slices));
@@ -188,15 +196,15 @@ function ownCopy(slices: readonly Buffer[]): Buffer {
 }
 
 /** True if later commits change the warnings of an answer: they name prices that were added. */
-const isPastWithCodes = (plan: SnapshotPlan & Pick<Plan, 'codes'>, newest: NewestRevision) =>
-  plan.codes !== null && !isShownBy(newest, plan);
+const isPastWithCodes = ({ market, newest }: AnswerOrigin): boolean =>
+  market !== null && market.plan.codes !== null && !isShownBy(newest, market.plan);
 
 /** Bytes of the objects around the bytes of an answer: headers, snapshot and key. */
 const OBJECT_BYTES = 2_304;
 
 /** The bytes of a whole answer, valid for equal requests at the same snapshot. */
 export class KeptAnswer {
-  readonly origin: Omit<AnswerOrigin, 'plan' | 'newest'>;
+  readonly origin: Pick<AnswerOrigin, 'tag' | 'headers'>;
   /** The content coding of its bytes. */
   readonly coding: Coding | null;
   readonly slices: readonly Buffer[];
@@ -205,19 +213,17 @@ export class KeptAnswer {
   /** An estimate of its memory. */
   readonly bytes: number;
   /** A part of the plan: its codes may take more memory than the answer. */
-  readonly #plan: SnapshotPlan;
-  /** The markets that its warnings may name; null without requested codes. */
+  readonly #market: { readonly plan: SnapshotPlan; readonly snapshot: Snapshot } | null;
   readonly #readableMarkets: readonly MarketSlug[] | null;
   #newest: NewestRevision;
 
   constructor(
-    { plan, newest, ...origin }: AnswerOrigin,
+    { market, readableMarkets, newest, ...origin }: AnswerOrigin,
     coding: Coding | null,
     slices: readonly Buffer[],
   ) {
-    const { market, options, page, codes, readableMarkets } = plan;
-    this.#plan = { market, options, page };
-    this.#readableMarkets = codes && readableMarkets;
+    this.#market = market && { plan: snapshotPlanOf(market.plan), snapshot: market.snapshot };
+    this.#readableMarkets = readableMarkets;
     this.#newest = newest;
     this.origin = origin;
     this.coding = coding;
@@ -234,13 +240,21 @@ export class KeptAnswer {
   /** True if it is also the answer at the newest revision. */
   async isCurrent(newest: NewestRevision, snapshotOf: SnapshotReader): Promise<boolean> {
     if (this.#newest.order >= newest.order) return true;
+    if (this.#market === null) return false;
+    const { plan, snapshot } = this.#market;
     // See `isPastWithCodes`.
-    if (this.#readableMarkets !== null && !isShownBy(newest, this.#plan)) return false;
-    if (!isSameSnapshot(this.origin.snapshot, await snapshotOf(this.#plan, newest))) return false;
+    if (this.#readableMarkets !== null && !isShownBy(newest, plan)) return false;
+    if (!isSameSnapshot(snapshot, await snapshotOf(plan, newest))) return false;
     this.#newest = newest;
     return true;
   }
 }
+
+const snapshotPlanOf = ({ market, options, page }: SnapshotPlan): SnapshotPlan => ({
+  market,
+  options,
+  page,
+});
 
 /** Maximum length of a key; longer keys are hashed. */
 const KEY_MAX = 512;

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { insufficientScopes } from '../../auth/refusals.ts';
 import type { Edition } from '../../book/edition.ts';
-import type { Market } from '../../catalog/markets.ts';
+import type { Market, MarketSlug } from '../../catalog/markets.ts';
 import { codeKey } from '../../catalog/match-key.ts';
 import { marketsOpenTo, scopeOf } from '../../catalog/scopes.ts';
 import { FORMATS } from '../../contract/schemas/formats.ts';
@@ -24,9 +24,10 @@ import type { Plan } from '../../prices/plan/plan.ts';
 import type { Snapshot, SnapshotPlan } from '../../prices/snapshot.ts';
 import { preferredType } from '../../std/negotiation.ts';
 import { notAcceptable } from './accept.ts';
+import { isUnknown, keptAnswer, sendKept } from './kept-answers.ts';
 import { warningsHeaders } from './price-headers.ts';
 import type { PriceStore } from './prices.ts';
-import { sendTagged } from './send.ts';
+import { cacheHeaders, type Payload, sendTagged } from './send.ts';
 
 /** Reports a refusal for a missing scope, and returns it. */
 type ReportMissingScope = (request: FastifyRequest, refusal: Problem) => Problem;
@@ -43,15 +44,33 @@ export function calculationFormatOf({ headers }: FastifyRequest): CalculationFor
   return format;
 }
 
-/** Answers a calculation at the newest or the requested revision. */
+/** A request for a calculation. */
+interface CalculationQuery {
+  /** See `requestKey`. */
+  readonly key: string;
+  /** Returns the plan. @throws Problem for a request that breaks a rule */
+  readonly makePlan: () => CalculationPlan;
+}
+
+/**
+ * Answers a calculation at the newest or the requested revision. The answer to a repeated request
+ * is kept until the next commit.
+ */
 export async function sendCalculation(
   request: FastifyRequest,
   reply: FastifyReply,
   store: PriceStore,
-  plan: CalculationPlan,
+  { key, makePlan }: CalculationQuery,
   reportMissingScope: ReportMissingScope,
 ): Promise<FastifyReply> {
   const { work } = request.context;
+  const readable = readableMarketsOf(request);
+  const kept = await keptAnswer(request, store, {
+    key,
+    origin: { readableMarkets: () => readable },
+  });
+  if (kept !== null) return sendKept(request, reply, kept);
+  const plan = makePlan();
   const format = calculationFormatOf(request);
   const data = await work.until(openData(request, store, plan, reportMissingScope));
   const found = await work.until(calculationAt(store.readers, plan, data));
@@ -59,11 +78,23 @@ export async function sendCalculation(
   const { revision, asOf, warnings } = answer.metadata;
   const { type, extension, disposition, hasMetadata } = FORMATS[format];
   const file = `calculation-${asOf.slice(0, 10)}.${extension}`;
-  reply.header('x-data-revision', revision);
-  reply.header('content-disposition', `${disposition}; filename="${file}"`);
-  if (!hasMetadata) reply.headers(warningsHeaders(warnings));
-  return sendTagged(request, reply, type, calculationText(answer, format));
+  const headers = {
+    'x-data-revision': revision,
+    'content-disposition': `${disposition}; filename="${file}"`,
+    ...(hasMetadata ? {} : warningsHeaders(warnings)),
+  };
+  const keep = (payload: Payload, tag: string): Payload => {
+    if (store.answers === null || isUnknown(request)) return payload;
+    const sent = { 'content-type': type, ...headers, ...cacheHeaders(tag) };
+    const { newest } = data;
+    const origin = { market: null, readableMarkets: readable, newest, tag, headers: sent };
+    return store.answers.keep(key, origin, payload);
+  };
+  return sendTagged(request, reply.headers(headers), type, calculationText(answer, format), keep);
 }
+
+const readableMarketsOf = ({ context }: FastifyRequest): readonly MarketSlug[] =>
+  marketsOpenTo(context.principal?.scopes ?? new Set());
 
 function withUnknownMinRevision(
   answer: CalculationAnswer,
@@ -104,13 +135,18 @@ const marketPlan = (market: Market, codes: readonly string[], plan: CalculationP
   readableMarkets: [],
 });
 
+/** What a calculation reads, and the newest revision of that moment. */
+interface OpenData extends CalculationData {
+  readonly newest: NewestRevision;
+}
+
 /** Finds and opens the markets of a calculation at one revision, and selects its prices. */
 async function openData(
   request: FastifyRequest,
   store: PriceStore,
   plan: CalculationPlan,
   reportMissingScope: ReportMissingScope,
-): Promise<CalculationData> {
+): Promise<OpenData> {
   let plans: readonly CalculationPlan[] = [plan];
   const elsewhere = new Set<string>();
   for (;;) {
@@ -161,8 +197,8 @@ async function plansOf(
   { plan, codes, elsewhere, references }: Opening,
   reportMissingScope: ReportMissingScope,
 ): Promise<readonly Plan[]> {
-  const { principal, signal } = request.context;
-  const readable = marketsOpenTo(principal?.scopes ?? new Set());
+  const { signal } = request.context;
+  const readable = readableMarketsOf(request);
   const db = () => readers.reads.db(signal);
   const found = await codeMarkets(readers.codeMarkets, db, codes, readable, elsewhere, references);
   const { known, closed, unknown } = found;
@@ -200,7 +236,7 @@ async function openMarkets(
   store: PriceStore,
   plan: CalculationPlan,
   plans: readonly Plan[],
-): Promise<Omit<CalculationData, 'plans'>> {
+): Promise<Omit<OpenData, 'plans'>> {
   const { readers } = store;
   const { newest, editions } = await openEditions(store, plans, await request.context.newest);
   const snapshotOf = (of: SnapshotPlan) => readers.snapshot(of, newest);
@@ -222,7 +258,7 @@ async function openMarkets(
   const references = await (first === undefined
     ? readers.references(readers.db, last.data)
     : first.reader.references());
-  return { markets, references, data: last.data, source: last.rates };
+  return { markets, references, data: last.data, source: last.rates, newest };
 }
 
 /** Rounds in which editions of several markets may come to one revision. */

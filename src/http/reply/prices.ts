@@ -13,11 +13,11 @@ import { answerKey, type Plan, type RequestOrigin } from '../../prices/plan/plan
 import type { Snapshot } from '../../prices/snapshot.ts';
 import { checkAnswer, writeAnswer } from '../../prices/write/formats.ts';
 import { BodyStream, batched } from '../../std/body-stream.ts';
-import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import type { CodingPreference } from '../../std/negotiation.ts';
 import { VERSION } from '../../std/program.ts';
 import { turn } from '../../std/turns.ts';
-import type { AnswerCache, AnswerOrigin, KeptAnswer } from './answer-cache.ts';
+import type { AnswerCache, AnswerOrigin } from './answer-cache.ts';
+import { BYTES_AHEAD, isUnknown, keptAnswer, sendKept, sendNotModified } from './kept-answers.ts';
 import { priceHeaders } from './price-headers.ts';
 import {
   cacheHeaders,
@@ -65,13 +65,13 @@ export async function sendPrices(
   const resolved = await work.until(resolve(request, store, plan));
   const { reader, snapshot, tag } = resolved;
   const match = tag === null ? null : etagMatch(request, tag);
-  if (match === 'tag') return sendNotModified(reply, resolved);
+  if (match === 'tag') return sendUnchanged(reply, resolved);
   const read = await work.until(answerAt(store.readers, reader, plan, snapshot, request.context));
   const answer = withUnknownMinRevision(read, request);
   // `If-None-Match: *` matches any answer, and the request was not rejected.
   if (match === 'any') {
     await work.until(checkAnswer(answer));
-    return sendNotModified(reply, resolved);
+    return sendUnchanged(reply, resolved);
   }
   const headers = {
     ...priceHeaders(request, answer.metadata, plan.format),
@@ -112,7 +112,8 @@ async function sendBody(
   reply.headers(headers);
   if (answers === null || key === null || isUnknown(request)) return sendPayload(reply, payload);
   const { snapshot, newest, tag } = resolved;
-  const origin = { plan, snapshot, newest, tag, headers };
+  const readableMarkets = plan.codes && plan.readableMarkets;
+  const origin = { market: { plan, snapshot }, readableMarkets, newest, tag, headers };
   return sendPayload(reply, answers.keep(key, origin, payload));
 }
 
@@ -123,53 +124,9 @@ function bodyCoding(request: FastifyRequest, format: Format): CodingPreference {
   return isCompressed && wanted.acceptsIdentity ? { ...wanted, coding: null } : wanted;
 }
 
-/** True if the answer warns about its `x-min-revision`, and so is of this request alone. */
-const isUnknown = ({ context }: FastifyRequest): boolean => context.unknownMinRevision !== null;
-
-/** The kept answer to a request; null without one. */
-async function keptAnswer(
-  request: FastifyRequest,
-  { answers, readers }: PriceStore,
-  { key, origin }: PriceQuery,
-): Promise<KeptAnswer | null> {
-  if (answers === null || key === null || isUnknown(request)) return null;
-  const { context } = request;
-  const { snapshot } = readers;
-  const kept = await context.work.until(answers.find(key, origin, () => context.newest, snapshot));
-  if (kept === null || kept.length <= UNHELD_BYTES) return kept;
-  // A slow reader retains a kept answer even after its eviction.
-  return context.hold(kept.length, kept) ? kept : null;
-}
-
-/** Sends a kept answer. */
-function sendKept(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { origin, coding, slices, length }: KeptAnswer,
-): FastifyReply {
-  const { tag } = origin;
-  if (tag !== null && etagMatch(request, tag) !== null) return sendNotModified(reply, origin);
-  reply.headers(origin.headers);
-  if (request.method === 'HEAD') {
-    reply.header('content-length', length);
-    if (coding !== null) reply.header('content-encoding', coding);
-    return reply.send();
-  }
-  const bytes =
-    length > BYTES_AHEAD
-      ? new BodyStream({ batches: [slices], bytes: length })
-      : Buffer.concat(slices);
-  return sendPayload(reply, { bytes, coding });
-}
-
 /** Sends a 304 with the headers of the cached response. */
-function sendNotModified(
-  reply: FastifyReply,
-  { snapshot, tag }: Pick<ResolvedRequest, 'snapshot' | 'tag'>,
-): FastifyReply {
-  reply.header('x-data-revision', revisionText(snapshot.data)).headers(cacheHeaders(tag ?? ''));
-  return reply.code(304).send();
-}
+const sendUnchanged = (reply: FastifyReply, { snapshot, tag }: ResolvedRequest): FastifyReply =>
+  sendNotModified(reply, revisionText(snapshot.data), tag);
 
 /** Headers of a response that must not be cached. */
 const UNTAGGED = { 'cache-control': 'no-store', vary: VARY };
@@ -250,9 +207,6 @@ async function startAnswer(answer: Answer, wanted: CodingPreference): Promise<Pa
 
 /** Slices produced before a response begins: the start, a record, and its points. */
 const SLICES_AHEAD = 3;
-
-/** Size up to which a response is produced completely before it is sent, with its length. */
-const BYTES_AHEAD = 65_536;
 
 /**
  * Produces the first slices of a payload. It is one buffer if there are few slices, else a stream.

@@ -14,7 +14,8 @@ import { compressed, compressedBatches } from './compress.ts';
 
 /*
  * Sends answers: `accept.ts` negotiates the format, this file the ETag and the content coding,
- * `prices.ts` answers a request for prices, and `answer-cache.ts` keeps whole answers.
+ * `prices.ts` answers a request for prices, `calculations.ts` one for a calculation, and
+ * `answer-cache.ts` keeps whole answers, which `kept-answers.ts` sends again.
  */
 
 /** Minimum size of a response for compression. */
@@ -115,17 +116,22 @@ export const cacheHeaders = (tag: string): Record<string, string> => ({
   vary: VARY,
 });
 
-/** Sends a body that a client may cache, with a strong ETag; 304 if the client has it already. */
+/**
+ * Sends a body that a client may cache, with a strong ETag; 304 if the client has it already.
+ * @param keep gets the coded bytes and the tag, and returns the bytes to send
+ */
 export async function sendTagged(
   request: FastifyRequest,
   reply: FastifyReply,
   type: string,
   body: string,
+  keep: (payload: Payload, tag: string) => Payload = (payload) => payload,
 ): Promise<FastifyReply> {
   const wanted = codingOf(request);
   const tag = tagOf(type, wanted.coding ?? '', body);
   if (etagMatch(request, tag) !== null) return reply.code(304).headers(cacheHeaders(tag)).send();
   const bytes = Buffer.from(body);
   holdBody(request, bytes.length);
-  return sendPayload(reply.type(type).headers(cacheHeaders(tag)), await coded(bytes, wanted));
+  const payload = keep(await coded(bytes, wanted), tag);
+  return sendPayload(reply.type(type).headers(cacheHeaders(tag)), payload);
 }

@@ -4,6 +4,7 @@ import type { SentBody } from '../../contract/request/validate.ts';
 import { calculationBody, calculationContent } from '../../contract/schemas/calculations.ts';
 import { calculationPlan } from '../../prices/calculation/plan.ts';
 import type { CredentialChecks } from '../hooks/auth.ts';
+import { requestKey } from '../reply/answer-cache.ts';
 import { calculationFormatOf, sendCalculation } from '../reply/calculations.ts';
 import type { PriceStore } from '../reply/prices.ts';
 import { codingOf } from '../reply/send.ts';
@@ -29,9 +30,12 @@ export function calculationRoute(
       response: { 200: calculationContent, ...NOT_MODIFIED },
     },
     handler: async (request, reply) => {
-      const { parse } = request.body as SentBody;
-      const plan = calculationPlan(parse(), strayParameters(request.url));
-      return sendCalculation(request, reply, store, plan, (of, refusal) =>
+      const { bytes, parse } = request.body as SentBody;
+      const query = {
+        key: requestKey(request, bytes.toString('latin1')),
+        makePlan: () => calculationPlan(parse(), strayParameters(request.url)),
+      };
+      return sendCalculation(request, reply, store, query, (of, refusal) =>
         credentials.reportMissingScope(of, refusal),
       );
     },
