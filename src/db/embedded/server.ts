@@ -15,7 +15,7 @@ import type { Installation } from './installation.ts';
 import { EmbeddedDatabaseError } from './process.ts';
 
 const START_MS = 60_000;
-const STOP_SECONDS = 30;
+const STOP_MS = 30_000;
 const POLL_MS = 20;
 
 /**
@@ -34,7 +34,7 @@ async function freePort(): Promise<number> {
 
 /** Runs `pg_ctl`. @returns the text that it logged if it failed, otherwise null */
 const control = (installation: Installation, ...args: string[]): Promise<string | null> =>
-  runProgram(installation, installation.binaries.pgCtl, [...args, '--wait', '--silent']);
+  runProgram(installation, installation.binaries.pgCtl, [...args, '--silent']);
 
 /** Failures that end by themselves: another server starts or ends, or a port was taken. */
 const TRANSIENT = /lock file|shared memory block|could not create any TCP|Address already in use/;
@@ -56,7 +56,7 @@ async function tryStart(
   };
   const options = Object.entries(all).map(([name, value]) => `-c "${name}=${value}"`);
   const timeout = `--timeout=${START_MS / 1000}`;
-  return control(installation, 'start', timeout, `--options=${options.join(' ')}`);
+  return control(installation, 'start', '--wait', timeout, `--options=${options.join(' ')}`);
 }
 
 /** Connects to the server of a port, and checks that it uses these files. */
@@ -169,7 +169,10 @@ export async function stopServer(installation: Installation): Promise<void> {
   // Immediate: without a checkpoint, the next start recovers from the log.
   for (const mode of ['fast', 'immediate']) {
     if (pid === undefined || hasEnded()) return;
-    await control(installation, 'stop', `--mode=${mode}`, `--timeout=${STOP_SECONDS}`);
+    // `pg_ctl --wait` would wait for the end of the next server.
+    await control(installation, 'stop', `--mode=${mode}`, '--no-wait');
+    const deadline = Date.now() + STOP_MS;
+    while (!hasEnded() && Date.now() < deadline) await pause(POLL_MS);
   }
   if (!hasEnded()) throw new EmbeddedDatabaseError(`PostgreSQL (process ${pid}) does not end`);
 }
