@@ -90,7 +90,7 @@ export async function sendCalculation(
     const origin = { market: null, readableMarkets: readable, newest, tag, headers: sent };
     return store.answers.keep(key, origin, payload);
   };
-  return sendTagged(request, reply.headers(headers), type, calculationText(answer, format), keep);
+  return sendTagged(request, reply, type, calculationText(answer, format), { headers, keep });
 }
 
 const readableMarketsOf = ({ context }: FastifyRequest): readonly MarketSlug[] =>

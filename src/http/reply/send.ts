@@ -116,22 +116,28 @@ export const cacheHeaders = (tag: string): Record<string, string> => ({
   vary: VARY,
 });
 
-/**
- * Sends a body that a client may cache, with a strong ETag; 304 if the client has it already.
- * @param keep gets the coded bytes and the tag, and returns the bytes to send
- */
+/** What a cacheable answer has beside its body. */
+interface TaggedMore {
+  /** A refusal for lack of memory has none of them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Gets the coded bytes and the tag, and returns the bytes to send. */
+  readonly keep?: (payload: Payload, tag: string) => Payload;
+}
+
+/** Sends a body that a client may cache, with a strong ETag; 304 if the client has it already. */
 export async function sendTagged(
   request: FastifyRequest,
   reply: FastifyReply,
   type: string,
   body: string,
-  keep: (payload: Payload, tag: string) => Payload = (payload) => payload,
+  { headers = {}, keep = (payload) => payload }: TaggedMore = {},
 ): Promise<FastifyReply> {
   const wanted = codingOf(request);
   const tag = tagOf(type, wanted.coding ?? '', body);
-  if (etagMatch(request, tag) !== null) return reply.code(304).headers(cacheHeaders(tag)).send();
+  const sent = { ...headers, ...cacheHeaders(tag) };
+  if (etagMatch(request, tag) !== null) return reply.code(304).headers(sent).send();
   const bytes = Buffer.from(body);
   holdBody(request, bytes.length);
   const payload = keep(await coded(bytes, wanted), tag);
-  return sendPayload(reply.type(type).headers(cacheHeaders(tag)), payload);
+  return sendPayload(reply.type(type).headers(sent), payload);
 }
