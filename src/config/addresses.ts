@@ -4,8 +4,12 @@ import { isIP } from 'node:net';
  * Parses a database address. The host may be missing after an account, as libpq accepts it for a
  * socket: `postgres://prices_service@/prices?host=/var/run/postgresql`.
  */
-const parsed = (text: string): URL | null =>
-  URL.parse(text) ?? URL.parse(text.replace(/@(?=[/?]|$)/, '@localhost'));
+function parsed(text: string): URL | null {
+  const whole = URL.parse(text);
+  if (whole !== null) return whole;
+  const url = URL.parse(text.replace(/@(?=[/?]|$)/, '@localhost'));
+  return url !== null && socketOf(url) !== null ? url : null;
+}
 
 /** The folder of a socket, from the parameter `host` or an escaped host; null for TCP. */
 function socketOf({ hostname, searchParams }: URL): string | null {

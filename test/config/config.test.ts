@@ -257,6 +257,18 @@ t.test('an address that leaves the choice of the server to the process is refuse
   }
 });
 
+t.test('an account without a server is refused, unless a parameter names a socket', async (t) => {
+  for (const DATABASE_URL of [
+    'postgres://me:pw@',
+    'postgres://me@/db',
+    'postgres://me:pw@/db?x=1',
+  ]) {
+    t.throws(() => configOf({ DATABASE_URL }), { message: /^DATABASE_URL: / }, DATABASE_URL);
+  }
+  const DATABASE_URL = 'postgres://me@/db?host=/run/postgresql';
+  t.equal(databaseAddressOf(configOf({ DATABASE_URL }).DATABASE_URL ?? ''), '/run/postgresql/db');
+});
+
 t.test('ways to check tokens never mix', async (t) => {
   const ways = { JWT_SECRET: SECRET, JWT_PUBLIC_KEY_FILE: 'a.pem', JWT_JWKS_URL: 'https://a/k' };
   const names = Object.keys(ways) as (keyof typeof ways)[];
