@@ -209,8 +209,8 @@ export const downloadRatios = ({ beside, longestPauseMs }: Downloads): Ratio[] =
 ];
 
 /**
- * A repeated calculation beside the repeated W1, and one that is computed beside W1 of other days:
- * answers to repeated requests are kept.
+ * Compares a repeated calculation with the repeated W1, and a computed one with W1 of other days,
+ * because answers to repeated requests are kept.
  */
 function calculationRatios(results: Results): Ratio[] {
   const { service } = figuresOf(results);

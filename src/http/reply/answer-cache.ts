@@ -27,7 +27,7 @@ const COLLECTED_BYTES_MAX = 67_108_864;
 /** Most requests that were made once: keeping every answer would cost too much. */
 const ONCE_MAX = 4_000;
 
-/** What an answer was made from, and its headers. */
+/** The plan and snapshot of an answer, and its headers. */
 export interface AnswerOrigin {
   /** Null for an answer about several markets, which is current until the next commit. */
   readonly market: MarketOrigin | null;

@@ -135,7 +135,7 @@ const marketPlan = (market: Market, codes: readonly string[], plan: CalculationP
   readableMarkets: [],
 });
 
-/** What a calculation reads, and the newest revision of that moment. */
+/** The data of a calculation, and the newest revision at which they are current. */
 interface OpenData extends CalculationData {
   readonly newest: NewestRevision;
 }

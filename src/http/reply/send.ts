@@ -116,7 +116,7 @@ export const cacheHeaders = (tag: string): Record<string, string> => ({
   vary: VARY,
 });
 
-/** What a cacheable answer has beside its body. */
+/** Headers of a cacheable answer, and a function that may keep its bytes. */
 interface TaggedMore {
   /** A refusal for lack of memory has none of them. */
   readonly headers?: Readonly<Record<string, string>>;
