@@ -65,6 +65,19 @@ export class Tasks extends Component {
       this.props.app.fail(error);
     }
   }
+
+  /** The button that shows or hides programs, by the state `hasPrograms`. */
+  codeButton({ hasPrograms } = this.state) {
+    return html`
+      <button
+        type="button"
+        aria-expanded=${hasPrograms ? 'true' : 'false'}
+        onClick=${() => this.setState({ hasPrograms: !hasPrograms })}
+      >
+        Code
+      </button>
+    `;
+  }
 }
 
 /** A component with `state.isPhone`. It renders again when the screen becomes narrow or wide. */

@@ -71,13 +71,7 @@ export class TakeAway extends Tasks {
               darkSetting.matches &&
               html`<button type="button" onClick=${() => this.savePicture(true)}>PNG, dark</button>`
             }
-            <button
-              type="button"
-              aria-expanded=${hasPrograms ? 'true' : 'false'}
-              onClick=${() => this.setState({ hasPrograms: !hasPrograms })}
-            >
-              Code
-            </button>
+            ${this.codeButton()}
             <button type="button" onClick=${() => this.copy(() => location.href)}>Copy link</button>
             <button type="button" onClick=${() => this.copy(({ citations }) => citations(props))}>Copy citation</button>
           </div>

@@ -34,13 +34,7 @@ export class CalculationTakeAway extends Tasks {
           <div class="row">
             <button type="button" onClick=${() => this.save('saveCsv')}>CSV</button>
             ${answer.data.length > 1 && html`<button type="button" onClick=${() => this.save('savePicture')}>PNG of the chart</button>`}
-            <button
-              type="button"
-              aria-expanded=${hasPrograms ? 'true' : 'false'}
-              onClick=${() => this.setState({ hasPrograms: !hasPrograms })}
-            >
-              Code
-            </button>
+            ${this.codeButton()}
             <button type="button" onClick=${() => this.copy(location.href)}>Copy link</button>
             <button
               type="button"
