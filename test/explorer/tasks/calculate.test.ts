@@ -126,6 +126,14 @@ t.test(
   },
 );
 
+t.test('a link with a short form shows its figure, and counts as unchanged', async (t) => {
+  const body = { average: 'CP-NI-0001', period: 'M-1', anchor: '2026-06-24' };
+  const { page } = await explorer.open(t);
+  await page.goto(`${explorer.address}/explorer#key=${explorer.key}&${linkOf(body)}`);
+  await page.locator('#take-away').waitFor();
+  t.notMatch(await page.locator('main').innerText(), 'The form has changed');
+});
+
 t.test('a refusal of the service stands at the field that it names', async (t) => {
   const { page, show } = await explorer.open(t);
   const inputs = { ...BLACK_MASS.inputs, nickel: { code: 'CP-NI-9999', period: 'M-x' } };

@@ -111,7 +111,9 @@ export class CalculateView extends Loaded {
   }
 
   render({ app, view, markets }, { data, error, draft, isLoading, at }) {
-    const isChanged = data !== null && JSON.stringify(bodyOf(draft)) !== view.calculate;
+    // A link may have a short form, which the form writes with inputs.
+    const textOf = (form) => JSON.stringify(bodyOf(form));
+    const isChanged = data !== null && textOf(draft) !== textOf(this.draftOf(view.calculate));
     const isBusy = isLoading && isComplete(bodyIn(view.calculate));
     return html`
       <div aria-busy=${isBusy ? 'true' : 'false'}>
