@@ -221,7 +221,10 @@ export function openClient(options: ClientOptions): Client {
     link,
     health,
     poolsTransactions: () =>
-      poolsTransactions({ ...connectionConfig('check'), query_timeout: acquireTimeoutMs }),
+      poolsTransactions(
+        { ...connectionConfig('check'), query_timeout: acquireTimeoutMs },
+        () => link.hasAnswered && link.state === 'up',
+      ),
     close,
   };
 }

@@ -97,7 +97,9 @@ export class TooFewConnections extends Error {
  * whose pool is in use lets the client wait.
  */
 export const withOneAnswered = (error: unknown): unknown =>
-  error instanceof Error && /time_?out/i.test(`${error.name} ${error.message}`)
+  error instanceof Error &&
+  ((error as { code?: unknown }).code === 'ETIMEDOUT' ||
+    /time_?out/i.test(`${error.name} ${error.message}`))
     ? new TooFewConnections(error)
     : error;
 

@@ -13,13 +13,19 @@ const TRIES = 10;
  * True if a pooler, such as PgBouncer with `pool_mode=transaction`, gives a session of the server
  * to one transaction at a time. Settings of sessions and LISTEN would then get lost. A busy pooler
  * may go unnoticed, since it seldom repeats a session.
+ * @param isUp tells whether the server answers on other connections
  * @throws TooFewConnections, and the errors of the server
  */
-export async function poolsTransactions(config: SessionConfig): Promise<boolean> {
+export async function poolsTransactions(
+  config: SessionConfig,
+  isUp: () => boolean,
+): Promise<boolean> {
   const [one, other] = [new SocketClient(config), new SocketClient(config)];
   for (const client of [one, other]) client.on('error', () => {});
   try {
-    await one.connect();
+    await one.connect().catch((error: unknown) => {
+      throw isUp() ? withOneAnswered(error) : error;
+    });
     const first = await sessionOf(one);
     await other.connect().catch((error: unknown) => {
       throw withOneAnswered(error);

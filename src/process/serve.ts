@@ -123,13 +123,13 @@ interface ServeOptions {
   readonly onRefusal: (error: ConfigError) => void;
 }
 
-/** Checks the addresses and the database once. A database that is away is logged by the link. */
+/** Checks the addresses and the database once it answers. The link logs one that is away. */
 async function checkOnce(
   { config, logger, onRefusal }: ServeOptions,
   client: Client,
   usage: Client | null,
 ): Promise<void> {
-  await client.link.firstCheck;
+  await client.link.firstAnswer;
   const clients = { DATABASE_URL: client, USAGE_DATABASE_URL: usage };
   for (const name of ['DATABASE_URL', 'USAGE_DATABASE_URL'] as const) {
     try {

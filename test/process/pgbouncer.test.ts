@@ -1,6 +1,6 @@
 import t from 'tap';
 import { seededDatabase } from '../support/database/database.ts';
-import { PGBOUNCER, pooled, testWith } from '../support/database/debian.ts';
+import { freePort, PGBOUNCER, pooled, testWith } from '../support/database/debian.ts';
 import { clientAs, roledDatabase } from '../support/database/roles.ts';
 import { startServiceProcess } from '../support/http/service-process.ts';
 import { prices, startService } from '../support/process/programs.ts';
@@ -49,6 +49,14 @@ testWith(
     const service = startService(t, { DATABASE_URL });
     t.equal(await service.ended, 2);
     t.match(service.stderr(), refusal);
+
+    const [late, listen_port] = [new URL(url), String(await freePort())];
+    late.port = listen_port;
+    const early = startService(t, { DATABASE_URL: late.href });
+    await early.until('stderr', 'ECONNREFUSED');
+    await pooled(t, url, 'transaction', account, { listen_port });
+    t.equal(await early.ended, 2, 'a pooler that starts after the service was not checked');
+    t.match(early.stderr(), refusal);
   },
 );
 
@@ -72,8 +80,7 @@ testWith(
     const one = await small(1);
     const command = await prices(t, { DATABASE_URL: one }, 'keys', 'list');
     t.match(command, { code: 1, stderr: text });
-    const times = { DATABASE_SILENCE_MS: '1500', DATABASE_AWAY_MS_MAX: '100' };
-    const withOne = startService(t, { DATABASE_URL: one, ...times });
+    const withOne = startService(t, { DATABASE_URL: one, DATABASE_SILENCE_MS: '500' });
     t.match(await withOne.until('stderr', text), `${text}`);
     const withThree = startService(t, { DATABASE_URL: await small(3) });
     t.match(await withThree.until('stderr', text), /"level":50,.*"DATABASE_URL: the database/);

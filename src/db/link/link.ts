@@ -6,6 +6,7 @@ import {
   databaseFailureOf,
   isServerError,
   isTransient,
+  TooFewConnections,
   unavailable,
   withOneAnswered,
 } from '../failures.ts';
@@ -40,7 +41,10 @@ export interface LinkOptions {
   readonly renewPool: () => Promise<unknown>;
   /** Called after successful checks, about once a second. */
   readonly onAnswer?: () => void;
-  /** Called at each state change, with the last error of the database. */
+  /**
+   * Called at each state change, with the last error of the database; and again while it is down,
+   * if the cause turns out to be too few connections.
+   */
   readonly onChange?: ((state: LinkState, before: LinkState, error: Error) => void) | undefined;
   /** Called when the connection is lost, and when a listener throws. */
   readonly onError?: ((error: Error) => void) | undefined;
@@ -123,6 +127,7 @@ export class Link {
   readonly #options: LinkOptions;
   readonly #monitor = new ReplicationMonitor();
   readonly #firstCheck = Promise.withResolvers<void>();
+  readonly #firstAnswer = Promise.withResolvers<void>();
   readonly #listeners = new Set<CommitListener>();
   /** Connections in use, and those being made. */
   readonly #clients = new Set<SocketClient>();
@@ -198,6 +203,11 @@ export class Link {
   /** Resolves after the first check, whatever it found. */
   get firstCheck(): Promise<void> {
     return this.#firstCheck.promise;
+  }
+
+  /** Resolves once the database has answered. */
+  get firstAnswer(): Promise<void> {
+    return this.#firstAnswer.promise;
   }
 
   /** True if listeners receive each commit, by a notification or by the next check. */
@@ -321,7 +331,7 @@ export class Link {
       this.#disconnect();
       if (!isServerError(error)) {
         // After a timeout, the outage may have begun when the query was sent.
-        const isTimeout = error instanceof AnswerTimeout;
+        const isTimeout = [error, error.cause].some((each) => each instanceof AnswerTimeout);
         const sinceMs = isTimeout ? Math.max(begun, this.#answeredAtMs) : performance.now();
         this.#startOutage(error, sinceMs);
       }
@@ -383,6 +393,7 @@ export class Link {
     const nowMs = performance.now();
     this.#answeredAtMs = nowMs;
     this.#firstCheck.resolve();
+    this.#firstAnswer.resolve();
     clearTimeout(this.#timer);
     if (!this.#isStarted) return;
     if (nowMs - this.#reportedAtMs >= REPORT_INTERVAL_MS) {
@@ -423,11 +434,21 @@ export class Link {
     try {
       this.#restore(await this.#connect());
     } catch (thrown) {
-      if (this.#awaySinceMs !== null) this.#error = toError(thrown);
+      this.#explain(toError(thrown));
     } finally {
       this.#attempts -= 1;
       this.#firstCheck.resolve();
     }
+  }
+
+  /**
+   * Stores the error of an attempt during an outage. Too few connections explain the timeouts of
+   * other attempts, which wait for the same ones, and are reported although the state is known.
+   */
+  #explain(error: Error): void {
+    if (this.#awaySinceMs === null || this.#error instanceof TooFewConnections) return;
+    this.#error = error;
+    if (this.#state === 'down' && error instanceof TooFewConnections) this.#setState('down', error);
   }
 
   #restore(session: Session): void {

@@ -44,7 +44,7 @@ export function testWith(
 }
 
 /** A port that is free now. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
@@ -123,7 +123,7 @@ async function started(program: ChildProcess, text: RegExp): Promise<void> {
 
 /**
  * Starts PgBouncer before a server, for the accounts of a list.
- * @param settings further ones of PgBouncer
+ * @param settings further ones of PgBouncer, which may set its port
  * @returns its address
  */
 export async function pooled(
@@ -135,8 +135,8 @@ export async function pooled(
 ): Promise<string> {
   const { path, own, options } = await accountFolder(test);
   const { hostname, port: server } = new URL(url);
-  const port = await freePort();
-  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`);
+  const { listen_port: port = String(await freePort()), ...further } = settings;
+  const lines = Object.entries(further).map(([name, value]) => `${name} = ${value}\n`);
   const users = Object.entries(accounts).map(([name, password]) => `"${name}" "${password}"\n`);
   const file = async (name: string, text: string): Promise<string> => {
     await writeFile(join(path, name), text, { mode: 0o600 });
@@ -160,7 +160,7 @@ ${lines.join('')}`,
   test.teardown(() => stop(program, 'SIGKILL'));
   await started(program, /process up/);
   const address = new URL(url);
-  address.port = String(port);
+  address.port = port;
   return address.href;
 }
 
