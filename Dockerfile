@@ -32,5 +32,5 @@ EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 
-ENTRYPOINT ["node", "--max-semi-space-size=16", "--no-allocation-site-pretenuring", "/app/src/cli/main.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=8", "--no-allocation-site-pretenuring", "--v8-pool-size=1", "/app/src/cli/main.ts"]
 CMD ["serve"]

@@ -2,8 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Cluster } from './cluster.ts';
 import { cpuSince } from './cpu.ts';
 
-/** CPU milliseconds per second below which a process is idle. */
-const IDLE_MS = 30;
+/**
+ * CPU milliseconds per second below which a process is idle: its checks of the database take up to
+ * 150 on a slow machine, and work takes all that there is.
+ */
+const IDLE_MS = 250;
 
 /**
  * Waits until a process is idle and runs no database statement, such as a service that has filled

@@ -191,16 +191,11 @@ export class ByteWriter {
     this.#null = ascii(nothing);
   }
 
-  /** Starts a new buffer with room for some bytes. */
-  begin(bytes: number): void {
-    this.#use(Buffer.allocUnsafe(bytes));
-    this.at = 0;
-  }
-
   /** The written bytes, whose ownership passes to the caller. */
   end(): Buffer {
     const written = this.bytes.subarray(0, this.at);
     this.#use(NOTHING);
+    this.at = 0;
     return written;
   }
 
@@ -209,16 +204,29 @@ export class ByteWriter {
     this.view = viewOf(bytes);
   }
 
-  /** Reserves room for more bytes. */
+  /** True if the written bytes are a slice. */
+  get isFull(): boolean {
+    return this.at >= SLICE_BYTES;
+  }
+
+  /** Reserves room for more bytes. The buffer doubles, and seldom exceeds a slice and that room. */
   reserve(bytes: number): void {
-    if (this.at + bytes <= this.bytes.length) return;
-    const bigger = Buffer.allocUnsafe(2 * this.bytes.length + bytes);
+    const needed = this.at + bytes;
+    if (needed <= this.bytes.length) return;
+    const most = this.isFull ? Number.POSITIVE_INFINITY : SLICE_BYTES + bytes;
+    const bigger = Buffer.allocUnsafe(Math.max(needed, Math.min(2 * needed, most)));
     this.bytes.copy(bigger, 0, 0, this.at);
     this.#use(bigger);
   }
 
   put(text: Buffer): void {
     this.at = putText(this.bytes, this.at, text);
+  }
+
+  /** Reserves room for bytes, and writes them. */
+  add(text: Buffer): void {
+    this.reserve(text.length);
+    this.put(text);
   }
 
   /** ASCII letters. */
@@ -275,12 +283,13 @@ export class ByteWriter {
 }
 
 /**
- * Writes rows or points in slices of about `SLICE_BYTES`.
- * @param usualBytes usual size of one of them, for the size of the first buffer
- * @param room bytes to reserve for one of them
- * @param write writes the one of an index to `out`
+ * Writes rows to `out`, and yields the slices of about `SLICE_BYTES` that they fill. The rest stays
+ * there.
+ * @param usualBytes usual size of a row, for the size of the buffers
+ * @param room bytes to reserve for a row
+ * @param write writes the row of an index to `out`
  */
-export function* slicesOf(
+export function* fullSlices(
   out: ByteWriter,
   count: number,
   usualBytes: number,
@@ -288,12 +297,12 @@ export function* slicesOf(
   write: (index: number) => void,
 ): Generator<Buffer> {
   for (let index = 0; index < count; ) {
-    out.begin(Math.min((count - index) * usualBytes, SLICE_BYTES) + room);
-    while (index < count && out.at < SLICE_BYTES) {
+    out.reserve(Math.min((count - index) * usualBytes, SLICE_BYTES - out.at) + room);
+    while (index < count && !out.isFull) {
       out.reserve(room);
       write(index);
       index += 1;
     }
-    yield out.end();
+    if (out.isFull) yield out.end();
   }
 }

@@ -28,20 +28,28 @@ const isWide = ({ options }: Plan): boolean => options.layout === 'wide';
 const NOTHING = Buffer.alloc(0);
 
 /** `text/csv` of RFC 4180, with a header row. */
-const csvWriter: Writer = {
-  start: ({ context: { plan } }) => [headerRow(columnsOf(plan), notationOf(plan, false))],
-  record: (context, contents) => recordRows(context, contents, false),
-  between: NOTHING,
-  end: NOTHING,
-};
+function csvWriter({ context: { plan } }: Answer): Writer {
+  const notation = notationOf(plan, false);
+  return {
+    out: notation.out,
+    start: () => [headerRow(columnsOf(plan), notation)],
+    record: (context, contents) => recordRows(context, contents, notation),
+    between: NOTHING,
+    end: NOTHING,
+  };
+}
 
 /** A flat JSON array with an object for each row. */
-const rowsWriter: Writer = {
-  start: () => [Buffer.from('[')],
-  record: (context, contents) => recordRows(context, contents, true),
-  between: Buffer.from(','),
-  end: Buffer.from(']'),
-};
+function rowsWriter({ context: { plan } }: Answer): Writer {
+  const notation = notationOf(plan, true);
+  return {
+    out: notation.out,
+    start: () => [Buffer.from('[')],
+    record: (context, contents) => recordRows(context, contents, notation),
+    between: Buffer.from(','),
+    end: Buffer.from(']'),
+  };
+}
 
 function* warningSlices(
   warnings: readonly Warning[],
@@ -73,9 +81,9 @@ const warningRows = (answer: Answer, columns: number): Iterable<Buffer> => {
 const warningLines = (answer: Answer): Iterable<Buffer> =>
   warningSlices(requestedWarnings(answer), (warning) => `${JSON.stringify({ warning })}\n`);
 
-/** Writes an answer record by record. @param last the bytes after the last record */
+/** Writes an answer, in slices. @param last those after the records */
 async function* written(
-  { start, record, between, end }: Writer,
+  { out, start, record, between, end }: Writer,
   answer: Answer,
   last: Iterable<Buffer> = [],
 ): AsyncGenerator<Buffer> {
@@ -83,10 +91,12 @@ async function* written(
   yield* start(answer);
   let count = 0;
   for await (const contents of contentsOfAll(context, records)) {
-    if (count > 0) yield between;
+    if (count > 0) out.add(between);
     yield* record(context, contents);
+    if (out.isFull) yield out.end();
     count += 1;
   }
+  yield out.end();
   yield* last;
   yield end;
 }
@@ -107,7 +117,7 @@ const checkIfWide = async ({ context, records }: Answer): Promise<void> => {
 function csv(answer: Answer): AsyncGenerator<Buffer> {
   const { plan } = answer.context;
   if (isWide(plan)) return wide(answer, false);
-  return written(csvWriter, answer, warningRows(answer, columnsOf(plan).length));
+  return written(csvWriter(answer), answer, warningRows(answer, columnsOf(plan).length));
 }
 
 /** Warnings that the metadata of a file lists. */
@@ -169,15 +179,15 @@ const holdsAny = async (): Promise<void> => undefined;
 
 /** The writers of the formats, in the order of the table of formats. */
 const WRITERS: Readonly<Record<Format, FormatWriter>> = {
-  json: { write: (answer) => written(jsonWriter, answer), check: holdsAny },
+  json: { write: (answer) => written(jsonWriter(), answer), check: holdsAny },
   csv: { write: csv, check: checkIfWide },
   ndjson: {
-    write: (answer) => written(ndjsonWriter, answer, warningLines(answer)),
+    write: (answer) => written(ndjsonWriter(), answer, warningLines(answer)),
     check: holdsAny,
   },
   rows: {
     write: (answer) =>
-      isWide(answer.context.plan) ? wide(answer, true) : written(rowsWriter, answer),
+      isWide(answer.context.plan) ? wide(answer, true) : written(rowsWriter(answer), answer),
     check: checkIfWide,
   },
   parquet: table(async () => {

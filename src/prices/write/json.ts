@@ -5,13 +5,11 @@ import {
   isUnconverted,
   lackingAt,
   type MeanColumns,
-  nativePoints,
   type PointColumns,
 } from '../../conversion/columns.ts';
 import type { CurrencyRates } from '../../conversion/rate-table.ts';
 import { summaryJson } from '../../conversion/summary.ts';
 import type { Metadata, RenderContext } from '../answer/answer.ts';
-import { NO_POINTS } from '../series/collector.ts';
 import {
   ascii,
   ByteWriter,
@@ -78,7 +76,7 @@ class RateTexts {
 
 /** The text of `RateTexts.at` for the mean rate of a period. @param last its last rate day */
 function meanText({ first, days, rate }: MeanColumns, last: number, index: number): Words {
-  rateOut.begin(TEXT_BYTES);
+  rateOut.reserve(TEXT_BYTES);
   rateOut.text(',"fxMean":{"firstDate":"');
   rateOut.day(first[index] as number);
   rateOut.text('","lastDate":"');
@@ -93,7 +91,7 @@ function meanText({ first, days, rate }: MeanColumns, last: number, index: numbe
 
 /** The text of `RateTexts.at` for the rates of a day. */
 function fxText(fx: FxColumns, index: number): Words {
-  rateOut.begin(TEXT_BYTES);
+  rateOut.reserve(TEXT_BYTES);
   rateOut.text(',"fx":{"date":"');
   rateOut.day(fx.day[index] as number);
   rateOut.text(`","base":"${fx.pair.base}","from":"`);
@@ -234,41 +232,28 @@ function roomOf({ low, mid, high, movingAverage }: PointColumns, index: number):
 const hasWideNumbers = ({ low, mid, high, movingAverage }: PointColumns): boolean =>
   [low, mid, high, movingAverage].some((each) => each !== undefined && each.wide !== null);
 
-const writer = new ByteWriter('null');
-
 /**
- * Text, the points of a series as JSON, separated by commas, and text again, in slices of bounded
- * length.
+ * Writes the points of a series as JSON, separated by commas, and yields the slices that they fill.
  * @param isText writes low, mid and high as JSON strings
  */
-export function* slicesOfPoints(
+export function* pointSlices(
+  out: ByteWriter,
   points: PointColumns,
-  isText = false,
-  before = '',
-  after = '',
+  isText: boolean,
 ): Generator<Buffer> {
   const rates = points.fx && rateTextsOf(points.fx);
   const hasWide = hasWideNumbers(points);
-  const usual = Math.min(points.length * POINT_BYTES, SLICE_BYTES);
-  writer.begin(Buffer.byteLength(before) + usual + POINT_BYTES_MAX);
-  writer.at = writer.bytes.write(before, 'utf8');
-  for (let index = 0; index < points.length; index += 1) {
-    if (writer.at >= SLICE_BYTES) {
-      yield writer.end();
-      const rest = (points.length - index) * POINT_BYTES;
-      writer.begin(Math.min(rest, SLICE_BYTES) + POINT_BYTES_MAX);
+  for (let index = 0; index < points.length; ) {
+    const rest = (points.length - index) * POINT_BYTES;
+    out.reserve(Math.min(rest, SLICE_BYTES - out.at) + POINT_BYTES_MAX);
+    for (; index < points.length && !out.isFull; index += 1) {
+      out.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
+      if (index > 0) out.byte(COMMA);
+      out.at = putPoint(out.view, out.bytes, out.at, points, index, rates, isText);
     }
-    writer.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
-    if (index > 0) writer.byte(COMMA);
-    writer.at = putPoint(writer.view, writer.bytes, writer.at, points, index, rates, isText);
+    if (out.isFull) yield out.end();
   }
-  writer.reserve(POINT_BYTES_MAX);
-  writer.text(after);
-  yield writer.end();
 }
-
-const NO_NATIVE = nativePoints(NO_POINTS);
-const RECORD_END = ']}';
 
 /** A record as JSON up to its points; members are in the order of the contract. */
 function recordStart(
@@ -283,14 +268,18 @@ function recordStart(
   return `${JSON.stringify(members).slice(0, -1)}${conversion}${changes},"series":[`;
 }
 
-/** One record as JSON, in slices. */
-const recordJson = (context: RenderContext, contents: Contents): Generator<Buffer> =>
-  slicesOfPoints(
-    contents.points ?? NO_NATIVE,
-    context.plan.options.decimalsAsText,
-    recordStart(context, contents),
-    RECORD_END,
-  );
+/** Writes a record as JSON, and yields the slices that it fills. @param end its last bytes */
+function* recordJson(
+  out: ByteWriter,
+  context: RenderContext,
+  contents: Contents,
+  end: Buffer,
+): Generator<Buffer> {
+  const { decimalsAsText } = context.plan.options;
+  out.add(Buffer.from(recordStart(context, contents)));
+  if (contents.points !== null) yield* pointSlices(out, contents.points, decimalsAsText);
+  out.add(end);
+}
 
 /** The bytes before the records of a document, in slices. */
 function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> {
@@ -303,24 +292,30 @@ function* documentStart({ warnings, ...metadata }: Metadata): Generator<Buffer> 
   yield Buffer.from(']},"data":[');
 }
 
-/** `application/json`: one document. */
-export const jsonWriter: Writer = {
-  start: ({ metadata }) => documentStart(metadata),
-  record: recordJson,
-  between: Buffer.from(','),
-  end: Buffer.from(']}'),
-};
+const RECORD_END = ascii(']}');
+const LINE_END = ascii(']}\n');
+const NOTHING = ascii('');
 
-const LINE_END = Buffer.from('\n');
-const NOTHING = Buffer.alloc(0);
+/** `application/json`: one document. */
+export function jsonWriter(): Writer {
+  const out = new ByteWriter('null');
+  return {
+    out,
+    start: ({ metadata }) => documentStart(metadata),
+    record: (context, contents) => recordJson(out, context, contents, RECORD_END),
+    between: ascii(','),
+    end: RECORD_END,
+  };
+}
 
 /** `application/x-ndjson`: a record on each line, with the same bytes as in the JSON document. */
-export const ndjsonWriter: Writer = {
-  start: () => [],
-  *record(context, contents) {
-    yield* recordJson(context, contents);
-    yield LINE_END;
-  },
-  between: NOTHING,
-  end: NOTHING,
-};
+export function ndjsonWriter(): Writer {
+  const out = new ByteWriter('null');
+  return {
+    out,
+    start: () => [],
+    record: (context, contents) => recordJson(out, context, contents, LINE_END),
+    between: NOTHING,
+    end: NOTHING,
+  };
+}

@@ -24,6 +24,7 @@ import type { SelectedPrice } from '../market/query.ts';
 import type { Plan } from '../plan/plan.ts';
 import { ColumnsBuilder } from '../series/collector.ts';
 import type { SeriesRange } from '../series/ranges.ts';
+import type { ByteWriter } from './bytes.ts';
 import { type CurrencyAndUnit, type Receipt, receiptOf } from './receipt.ts';
 import { type CurrencyAndUnitMembers, currencyAndUnitOf } from './record.ts';
 
@@ -149,11 +150,13 @@ function contentsOf(context: RenderContext, planned: PlannedPrice, columns: Colu
   };
 }
 
-/** Writes an answer in one format, in slices. */
+/** Writes one answer in one format. */
 export interface Writer {
-  /** The bytes before the first record. */
+  /** The records that are not in a slice yet. */
+  readonly out: ByteWriter;
+  /** The bytes before the first record, in slices. */
   readonly start: (answer: Answer) => Iterable<Buffer>;
-  /** The bytes of one record. */
+  /** Writes one record to `out`, and yields the slices that it fills. */
   readonly record: (context: RenderContext, contents: Contents) => Iterable<Buffer>;
   /** The bytes between two records. */
   readonly between: Buffer;

@@ -6,7 +6,7 @@ import type { Summary } from '../../conversion/summary.ts';
 import { textCell } from '../../std/csv.ts';
 import type { RenderContext } from '../answer/answer.ts';
 import type { Plan } from '../plan/plan.ts';
-import { ascii, ByteWriter, COMMA, POINT_BYTES_MAX, QUOTE, slicesOf } from './bytes.ts';
+import { ascii, ByteWriter, COMMA, fullSlices, POINT_BYTES_MAX, QUOTE } from './bytes.ts';
 import { POINT_COLUMNS, type PointColumn } from './point-columns.ts';
 import type { Contents, Description } from './points.ts';
 import type { Receipt } from './receipt.ts';
@@ -238,16 +238,11 @@ export class RowNotation {
   }
 }
 
-const CSV = new RowNotation(false, false);
-const CSV_SEMICOLON = new RowNotation(false, false, ';');
-const JSON_NUMBERS = new RowNotation(true, false);
-const JSON_TEXTS = new RowNotation(true, true);
-
 /** The notation of CSV in the dialect of the plan, or of JSON with its decimals. */
-export function notationOf({ options }: Plan, isJson: boolean): RowNotation {
-  if (isJson) return options.decimalsAsText ? JSON_TEXTS : JSON_NUMBERS;
-  return options.csvDialect === 'semicolon' ? CSV_SEMICOLON : CSV;
-}
+export const notationOf = ({ options }: Plan, isJson: boolean): RowNotation =>
+  isJson
+    ? new RowNotation(true, options.decimalsAsText)
+    : new RowNotation(false, false, options.csvDialect === 'semicolon' ? ';' : ',');
 
 /**
  * The reason that the points with a value were not converted. Null for a partial record, whose
@@ -313,27 +308,26 @@ function rowShape(context: RenderContext, contents: Contents, notation: RowNotat
 }
 
 /**
- * The rows of one record in slices: one row for each point, or one without values if it has no
- * points.
- * @param isJson writes objects with commas between them; else lines of CSV
+ * Writes the rows of one record, and yields the slices that they fill: one row for each point, or
+ * one without values if it has no points.
+ * @param notation of objects with commas between them, or of lines of CSV
  */
 export function* recordRows(
   context: RenderContext,
   contents: Contents,
-  isJson: boolean,
+  notation: RowNotation,
 ): Generator<Buffer> {
-  const notation = notationOf(context.plan, isJson);
-  const { out } = notation;
+  const { out, isJson } = notation;
   const { cells, texts } = rowShape(context, contents, notation);
   const { points } = contents;
   if (points === null || points.length === 0) {
-    yield Buffer.concat(texts);
+    for (const text of texts) out.add(text);
     return;
   }
   const shared = texts.reduce((sum, { length }) => sum + length, 0);
   const count = cells.length;
   const end = texts[count] as Buffer;
-  yield* slicesOf(out, points.length, shared + POINT_BYTES, shared + POINT_BYTES_MAX, (index) => {
+  yield* fullSlices(out, points.length, shared + POINT_BYTES, shared + POINT_BYTES_MAX, (index) => {
     if (isJson && index > 0) out.byte(COMMA);
     for (let place = 0; place < count; place += 1) {
       out.put(texts[place] as Buffer);

@@ -2,7 +2,7 @@ import { Problem } from '../../errors.ts';
 import { UNHELD_BYTES } from '../../std/held-bytes.ts';
 import { Slice } from '../../std/turns.ts';
 import { type AnswerWork, memoryInUse, type RecordContext } from '../answer/answer.ts';
-import { ascii, type ByteWriter, QUOTE, SLICE_BYTES } from './bytes.ts';
+import { ascii, type ByteWriter, QUOTE } from './bytes.ts';
 import type { Contents } from './points.ts';
 import { headerRow, type RowNotation } from './rows.ts';
 
@@ -263,16 +263,10 @@ export async function* wideSlices(
   const next = new Uint32Array(columns.length);
   const room = notation.room + CELL_BYTES_MAX;
   yield notation.start;
-  out.begin(SLICE_BYTES + room);
   const slice = new Slice();
   for (const [row, day] of days.entries()) {
     // A sheet has no bytes for an empty cell: millions of cells may fit one slice of bytes.
-    if (slice.isOver) {
-      // Tables share their writer, so that none waits with bytes in it.
-      yield out.end();
-      await slice.yieldIfOver();
-      out.begin(SLICE_BYTES + room);
-    }
+    if (slice.isOver) await slice.yieldIfOver();
     out.reserve(room);
     notation.rowStart(row, day);
     for (const [place, column] of columns.entries()) {
@@ -285,10 +279,9 @@ export async function* wideSlices(
       notation.cellEnd(hasValue);
       if (hasDay) next[place] = index + 1;
       // A row of many columns may be longer than a slice.
-      if (out.at < SLICE_BYTES) continue;
+      if (!out.isFull) continue;
       yield out.end();
       slice.restart();
-      out.begin(SLICE_BYTES + room);
     }
     out.reserve(room);
     notation.rowEnd();

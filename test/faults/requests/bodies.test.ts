@@ -56,10 +56,10 @@ async function mutantsOf(test: typeof t, service: ServiceProcess): Promise<Mutan
 }
 
 /**
- * Fixes the young generation at its maximum size: otherwise it varies by 30 MB with the load,
- * whatever the bodies are.
+ * Fixes the young generation at its maximum size: otherwise it varies with the load, whatever the
+ * bodies are.
  */
-const YOUNG_AT_MOST = ['--min-semi-space-size=16'];
+const YOUNG_AT_MOST = ['--min-semi-space-size=8'];
 
 /**
  * Makes all clients request the longest answers concurrently: the allocator retains that memory, so

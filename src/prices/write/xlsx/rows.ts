@@ -1,6 +1,6 @@
 import type { PointColumns } from '../../../conversion/columns.ts';
 import type { RenderContext } from '../../answer/answer.ts';
-import { ascii, ByteWriter, POINT_BYTES_MAX, slicesOf } from '../bytes.ts';
+import { ascii, ByteWriter, fullSlices, POINT_BYTES_MAX } from '../bytes.ts';
 import type { Contents } from '../points.ts';
 import { type SharedValue, sharedValues } from '../rows.ts';
 import { type TableColumn, tableColumns, timeOf, valuesIn } from '../table.ts';
@@ -159,12 +159,12 @@ export class RecordRows {
    * @param count how many
    * @param row the number of the first in its sheet
    */
-  slices(from: number, count: number, row: number): Generator<Buffer> {
+  *slices(from: number, count: number, row: number): Generator<Buffer> {
     const out = this.#out;
     const parts = this.#parts;
     const texts = this.#texts;
     const end = texts[parts.length] as Buffer;
-    return slicesOf(out, count, this.#usual, this.#room, (at) => {
+    yield* fullSlices(out, count, this.#usual, this.#room, (at) => {
       this.#digits = ascii(String(row + at));
       for (let place = 0; place < parts.length; place += 1) {
         out.put(texts[place] as Buffer);
@@ -174,6 +174,7 @@ export class RecordRows {
       }
       out.put(end);
     });
+    yield out.end();
   }
 }
 
