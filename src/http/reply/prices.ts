@@ -205,7 +205,7 @@ async function startAnswer(answer: Answer, wanted: CodingPreference): Promise<Pa
   return coded(await startBody(writeAnswer(answer)), wanted);
 }
 
-/** Slices produced before a response begins: the start, a record, and its points. */
+/** Fewest slices before a response begins: those of the start, and the first of the records. */
 const SLICES_AHEAD = 3;
 
 /**

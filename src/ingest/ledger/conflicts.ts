@@ -166,3 +166,21 @@ export async function secondLoad(trx: Trx, { batch }: Batch): Promise<Conflict[]
       and o.status = 'applied' and o.undone_by is null and o.rejected = 0`.execute(trx);
   return rows;
 }
+
+/**
+ * The undo of a batch that the undo of this one would undo or restore as well. Without changes,
+ * such batches have no revisions that `conflictsOf` compares.
+ */
+export async function secondUndo(trx: Trx, { batch }: Batch): Promise<Conflict[]> {
+  const { rows } = await sql<Conflict>`
+    with recursive chain as (
+      select id, undoes, undone_by, undone_by as expected from load_batch where id = ${batch}
+      union all
+      select b.id, b.undoes, b.undone_by, c.id
+        from chain c join load_batch b on b.id = c.undoes)
+    select o.id as batch, coalesce(revision_text(o.revision), '–') as revision,
+      o.format || ' ' || o.file_name as what
+    from chain c join load_batch o on o.id = c.undone_by
+    where c.undone_by <> c.expected`.execute(trx);
+  return rows;
+}

@@ -21,7 +21,7 @@ import {
 } from '../staging/change-set.ts';
 import { DROP_STAGING_TABLES, STAGING_TABLES } from '../staging/stage.ts';
 import { previewCalendars, type UndoneCalendars, undoCalendars } from './calendars.ts';
-import { type Conflict, conflictsOf, secondLoad } from './conflicts.ts';
+import { type Conflict, conflictsOf, secondLoad, secondUndo } from './conflicts.ts';
 import { pricesChangedIn, removedIn, restoreRows, stageUndone } from './history.ts';
 
 /*
@@ -125,7 +125,8 @@ async function checkLater(
   number: string | null,
   after: readonly number[],
 ): Promise<void> {
-  const later = number === null ? [] : await conflictsOf(trx, number);
+  const changed = number === null ? [] : await conflictsOf(trx, number);
+  const later = changed.length > 0 ? changed : await secondUndo(trx, batch);
   const conflicts = later.filter((each) => each.batch === null || !after.includes(each.batch));
   if (conflicts.length > 0) {
     throw new UndoRefusal(

@@ -16,7 +16,7 @@ interface ModelBatch {
   readonly does: 'put' | 'take';
   readonly moves: readonly Move[];
   readonly undoes: ModelBatch | null;
-  isInForce: boolean;
+  undoneBy: ModelBatch | null;
 }
 
 /**
@@ -42,27 +42,34 @@ export class Ledger {
       const key = this.pointKey(code, date);
       if (this.top(key)?.value !== mid) moves.push(this.put(key, mid));
     }
-    this.batches.push({ does: 'put', moves, undoes: null, isInForce: true });
+    this.batches.push({ does: 'put', moves, undoes: null, undoneBy: null });
     return moves.length > 0;
   }
 
   withdraw(code: string, dates: readonly string[]): void {
     const moves = dates.map((date) => this.put(this.pointKey(code, date), null));
-    this.batches.push({ does: 'put', moves, undoes: null, isInForce: true });
+    this.batches.push({ does: 'put', moves, undoes: null, undoneBy: null });
   }
 
   /** Undoes a batch. @returns whether that is possible */
   undo(index: number): boolean {
     const batch = this.batches[index] as ModelBatch;
-    if (!batch.isInForce || !this.canUndo(batch)) return false;
+    if (batch.undoneBy !== null || !this.canUndo(batch)) return false;
+    // Another undo of an earlier batch of the chain comes first.
+    for (let each = batch; each.undoes; each = each.undoes) {
+      const { undoneBy } = each.undoes;
+      if (undoneBy !== null && undoneBy !== each) return false;
+    }
     for (const { key, entry } of batch.moves) {
       if (batch.does === 'put') this.pile(key).pop();
       else this.pile(key).push(entry);
     }
     const does = batch.does === 'put' ? 'take' : 'put';
-    this.batches.push({ does, moves: batch.moves, undoes: batch, isInForce: true });
+    let by: ModelBatch = { does, moves: batch.moves, undoes: batch, undoneBy: null };
+    this.batches.push(by);
     for (let each: ModelBatch | null = batch; each; each = each.undoes) {
-      each.isInForce = !each.isInForce;
+      each.undoneBy = each.undoneBy === null ? by : null;
+      by = each;
     }
     return true;
   }

@@ -187,3 +187,16 @@ t.test('points come back only to a price that is there', async (t) => {
   await describePrices(client, 'a');
   t.strictSame(await conflictsOf(client, withoutPrice.batch), [5], 'another price has its code');
 });
+
+t.test('an undo that another undo has overtaken is refused with its number', async (t) => {
+  const { client } = await loadingDatabase(t);
+  await loadText(t, client, 'ndjson', NAMES + priceOf('OVERTAKEN'));
+  const { batch, status } = await loadText(t, client, 'ndjson', `${priceOf('OVERTAKEN')}\n`);
+  t.equal(status, 'unchanged');
+  const { batch: undone } = await undoBatch(client, batch);
+  const { batch: restored } = await undoBatch(client, undone);
+  const { batch: again } = await undoBatch(client, batch);
+  t.same(await conflictsOf(client, restored), [again]);
+  await undoBatch(client, again);
+  t.match(await undoBatch(client, restored), { status: 'applied' });
+});
