@@ -15,6 +15,7 @@ import {
   ByteWriter,
   COMMA,
   dayOfMicros,
+  fullSlices,
   POINT_BYTES_MAX,
   putDay,
   putDecimal,
@@ -22,7 +23,6 @@ import {
   putInteger,
   putText,
   QUOTE,
-  SLICE_BYTES,
   WARNINGS_PER_SLICE,
 } from './bytes.ts';
 import type { Contents, Description, Writer } from './points.ts';
@@ -243,16 +243,11 @@ export function* pointSlices(
 ): Generator<Buffer> {
   const rates = points.fx && rateTextsOf(points.fx);
   const hasWide = hasWideNumbers(points);
-  for (let index = 0; index < points.length; ) {
-    const rest = (points.length - index) * POINT_BYTES;
-    out.reserve(Math.min(rest, SLICE_BYTES - out.at) + POINT_BYTES_MAX);
-    for (; index < points.length && !out.isFull; index += 1) {
-      out.reserve(hasWide ? roomOf(points, index) : POINT_BYTES_MAX);
-      if (index > 0) out.byte(COMMA);
-      out.at = putPoint(out.view, out.bytes, out.at, points, index, rates, isText);
-    }
-    if (out.isFull) yield out.end();
-  }
+  yield* fullSlices(out, points.length, POINT_BYTES, POINT_BYTES_MAX, (index) => {
+    if (hasWide) out.reserve(roomOf(points, index));
+    if (index > 0) out.byte(COMMA);
+    out.at = putPoint(out.view, out.bytes, out.at, points, index, rates, isText);
+  });
 }
 
 /** A record as JSON up to its points; members are in the order of the contract. */
